@@ -1,9 +1,11 @@
 //! Events and tables as Arrow: record batches that are made once and handed over without a copy.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use ::trace::TraceError;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::UInt8Type;
 use arrow_array::{
@@ -11,7 +13,7 @@ use arrow_array::{
     StringArray, UInt8Array, UInt32Array, UInt64Array,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use event::{Batch, Capabilities, Event, FenceKind, FlushKind, Op, Sink, SinkError};
+use event::{Batch, Capabilities, Event, FenceKind, FlushKind, Op, Sink, SinkError, ThreadId};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use sweep::Data;
@@ -99,9 +101,9 @@ pub fn schema() -> SchemaRef {
     ]))
 }
 
-/// Columns under way.
-#[derive(Default)]
+/// Columns under way, zero beyond `rows`.
 struct Columns {
+    rows: usize,
     thread: Vec<u32>,
     time: Vec<u64>,
     op: Vec<u8>,
@@ -112,19 +114,53 @@ struct Columns {
 }
 
 impl Columns {
-    fn with_room(rows: usize) -> Columns {
+    fn with_room(room: usize) -> Columns {
+        // Pages of zeros, which cost nothing before they are written.
         Columns {
-            thread: Vec::with_capacity(rows),
-            time: Vec::with_capacity(rows),
-            op: Vec::with_capacity(rows),
-            addr: Vec::with_capacity(rows),
-            len: Vec::with_capacity(rows),
-            site: Vec::with_capacity(rows),
-            instructions: Vec::with_capacity(rows),
+            rows: 0,
+            thread: vec![0; room],
+            time: vec![0; room],
+            op: vec![0; room],
+            addr: vec![0; room],
+            len: vec![0; room],
+            site: vec![0; room],
+            instructions: vec![0; room],
         }
     }
 
-    fn batch(self, schema: &SchemaRef, names: &ArrayRef) -> Result<RecordBatch, ArrowError> {
+    fn resize(&mut self, rows: usize) {
+        self.op.resize(rows, 0);
+        self.time.resize(rows, 0);
+        self.addr.resize(rows, 0);
+        for column in [&mut self.thread, &mut self.len, &mut self.site, &mut self.instructions] {
+            column.resize(rows, 0);
+        }
+    }
+
+    fn add(&mut self, thread: u32, time: u64, events: &[Event]) {
+        let (at, end) = (self.rows, self.rows + events.len());
+        if end > self.op.len() {
+            self.resize(end.max(2 * at));
+        }
+        self.rows = end;
+        self.part().split(at).1.add(thread, time, events);
+    }
+
+    /// All that there is room for.
+    fn part(&mut self) -> Part<'_> {
+        Part {
+            thread: &mut self.thread,
+            time: &mut self.time,
+            op: &mut self.op,
+            addr: &mut self.addr,
+            len: &mut self.len,
+            site: &mut self.site,
+            instructions: &mut self.instructions,
+        }
+    }
+
+    fn batch(mut self, schema: &SchemaRef, names: &ArrayRef) -> Result<RecordBatch, ArrowError> {
+        self.resize(self.rows);
         let op = DictionaryArray::<UInt8Type>::try_new(UInt8Array::from(self.op), Arc::clone(names))?;
         RecordBatch::try_new(
             Arc::clone(schema),
@@ -138,6 +174,69 @@ impl Columns {
                 Arc::new(UInt32Array::from(self.instructions)),
             ],
         )
+    }
+}
+
+/// Rows that are to be filled, from the first on.
+struct Part<'a> {
+    thread: &'a mut [u32],
+    time: &'a mut [u64],
+    op: &'a mut [u8],
+    addr: &'a mut [u64],
+    len: &'a mut [u32],
+    site: &'a mut [u32],
+    instructions: &'a mut [u32],
+}
+
+impl<'a> Part<'a> {
+    /// The first rows, and the others.
+    fn split(self, at: usize) -> (Part<'a>, Part<'a>) {
+        let (thread, time) = (self.thread.split_at_mut(at), self.time.split_at_mut(at));
+        let (op, addr, len) =
+            (self.op.split_at_mut(at), self.addr.split_at_mut(at), self.len.split_at_mut(at));
+        let (site, instructions) = (self.site.split_at_mut(at), self.instructions.split_at_mut(at));
+        let part = |thread, time, op, addr, len, site, instructions| Part {
+            thread,
+            time,
+            op,
+            addr,
+            len,
+            site,
+            instructions,
+        };
+        (
+            part(thread.0, time.0, op.0, addr.0, len.0, site.0, instructions.0),
+            part(thread.1, time.1, op.1, addr.1, len.1, site.1, instructions.1),
+        )
+    }
+
+    /// Fills rows with a batch. With fences there are few events in each: what is done once per batch counts.
+    fn add(&mut self, thread: u32, time: u64, events: &[Event]) {
+        let rows = events.len();
+        self.thread[..rows].fill(thread);
+        self.time[..rows].fill(time);
+        let places = self.op[..rows].iter_mut().zip(&mut self.addr[..rows]).zip(&mut self.len[..rows]);
+        let places = places.zip(&mut self.site[..rows]).zip(&mut self.instructions[..rows]);
+        for (((((op, addr), len), site), instructions), event) in places.zip(events) {
+            (*op, *addr, *len) = coded(&event.op);
+            (*site, *instructions) = (event.site.0, event.instructions);
+        }
+    }
+
+    /// Fills all rows with a thread's events from this one on.
+    fn fill(mut self, path: &Path, thread: ThreadId, from: u64) -> Result<(), TraceError> {
+        let mut reader = ::trace::Reader::open(path)?;
+        let mut batches = reader.thread(thread)?;
+        batches.seek_event(from)?;
+        while let Some(batch) = batches.next()? {
+            let rows = batch.events.len().min(self.op.len());
+            self.add(thread.0, batch.time_ns, &batch.events[..rows]);
+            self = self.split(rows).1;
+            if self.op.is_empty() {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -204,7 +303,7 @@ impl Rows {
     }
 
     fn send(&mut self) -> Result<(), SinkError> {
-        let room = if self.rows == usize::MAX { 0 } else { self.columns.op.capacity() };
+        let room = if self.rows == usize::MAX { 0 } else { self.columns.op.len() };
         let columns = std::mem::replace(&mut self.columns, Columns::with_room(room));
         let batch = columns.batch(&self.schema, &self.names);
         self.out.send(batch).map_err(|_| SinkError::Other("nobody reads on".to_owned()))
@@ -222,23 +321,11 @@ impl Sink for Rows {
         if self.thread.is_some_and(|wanted| wanted != batch.thread.0) {
             return Ok(());
         }
-        let (columns, events) = (&mut self.columns, batch.events);
-        columns.thread.resize(columns.thread.len() + events.len(), batch.thread.0);
-        columns.time.resize(columns.time.len() + events.len(), batch.time_ns);
-        // A loop per column, so that each is one straight run over memory.
-        columns.site.extend(events.iter().map(|event| event.site.0));
-        columns.instructions.extend(events.iter().map(|event| event.instructions));
-        let coded = |event: &Event| coded(&event.op);
-        for event in events {
-            let (op, addr, len) = coded(event);
-            columns.op.push(op);
-            columns.addr.push(addr);
-            columns.len.push(len);
-        }
-        if columns.op.len() >= self.rows { self.send() } else { Ok(()) }
+        self.columns.add(batch.thread.0, batch.time_ns, batch.events);
+        if self.columns.rows >= self.rows { self.send() } else { Ok(()) }
     }
     fn finish(&mut self) -> Result<(), SinkError> {
-        if self.columns.op.is_empty() { Ok(()) } else { self.send() }
+        if self.columns.rows == 0 { Ok(()) } else { self.send() }
     }
 }
 
@@ -263,10 +350,7 @@ impl RecordBatchReader for Decoding {
 }
 
 /// The events of a trace, of all threads or one, in the trace's order.
-pub fn events(
-    path: &std::path::Path,
-    thread: Option<u32>,
-) -> PyResult<impl RecordBatchReader + Send + use<>> {
+pub fn events(path: &Path, thread: Option<u32>) -> PyResult<impl RecordBatchReader + Send + use<>> {
     let mut reader = ::trace::Reader::open(path).map_err(refused)?;
     let (out, batches) = sync_channel(AHEAD);
     let mut rows = Rows::new(ROWS, ROWS + (1 << 16), thread, out.clone());
@@ -285,17 +369,47 @@ pub fn events(
 }
 
 /// The same in one batch, which pandas takes over without a copy.
-pub fn whole(path: &std::path::Path, thread: Option<u32>) -> PyResult<Ready> {
+pub fn whole(path: &Path, thread: Option<u32>) -> PyResult<Ready> {
     let mut reader = ::trace::Reader::open(path).map_err(refused)?;
     let wanted = |number: &u32| thread.is_none_or(|thread| thread == *number);
-    let events: u64 =
-        reader.threads().filter(|(number, _)| wanted(&number.0)).map(|(_, events)| events).sum();
+    let threads: Vec<_> = reader.threads().filter(|(number, _)| wanted(&number.0)).collect();
+    let events: u64 = threads.iter().map(|(_, events)| events).sum();
+    let room = usize::try_from(events).unwrap_or(0);
+    if let [(thread, events)] = threads[..] {
+        let names: ArrayRef = Arc::new(StringArray::from(NAMES.to_vec()));
+        let columns = of_one_thread(path, thread, events).map_err(refused)?;
+        let batch = columns.batch(&schema(), &names);
+        return Ok(RecordBatchIterator::new(vec![batch], schema()));
+    }
     let (out, batches) = sync_channel(1);
-    let mut rows = Rows::new(usize::MAX, usize::try_from(events).unwrap_or(0), thread, out);
+    let mut rows = Rows::new(usize::MAX, room, thread, out);
     let schema = Arc::clone(&rows.schema);
     reader.replay(&mut rows).map_err(refused)?;
     let batch = batches.try_recv().ok();
     Ok(RecordBatchIterator::new(batch.into_iter().collect::<Vec<_>>(), schema))
+}
+
+/// The events of one thread, which need not be merged: each core decodes some.
+fn of_one_thread(path: &Path, thread: ThreadId, events: u64) -> Result<Columns, TraceError> {
+    let rows = usize::try_from(events).unwrap_or(0);
+    let mut columns = Columns::with_room(rows);
+    columns.rows = rows;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = rows.div_ceil(cores).max(ROWS);
+    std::thread::scope(|scope| {
+        let (mut rest, mut from, mut running) = (columns.part(), 0, Vec::new());
+        while !rest.op.is_empty() {
+            let size = share.min(rest.op.len());
+            let (part, others) = rest.split(size);
+            rest = others;
+            running.push(scope.spawn(move || part.fill(path, thread, from)));
+            from += size as u64;
+        }
+        // A panic goes on in the thread that waits, and Python raises it.
+        let ended = running.into_iter().map(|one| one.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        ended.collect::<Result<(), TraceError>>()
+    })?;
+    Ok(columns)
 }
 
 /// Batches that are there.

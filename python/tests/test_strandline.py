@@ -547,9 +547,10 @@ class Interrupts(Scratch):
 
     def interrupted(self, script, begun, arguments=()):
         """Seconds from Ctrl-C to the end of a script, which begins to work when `begun()`."""
-        child = subprocess.Popen(
-            [sys.executable, "-c", script, str(self.folder), *arguments], stderr=subprocess.PIPE, text=True
-        )
+        # Also where the tests run in the background, with the signal ignored.
+        heard = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        words = [sys.executable, "-c", heard + script, str(self.folder), *arguments]
+        child = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
         limit = time.monotonic() + 120
         while not begun() and child.poll() is None and time.monotonic() < limit:
             time.sleep(0.02)

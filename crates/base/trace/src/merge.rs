@@ -132,6 +132,13 @@ impl<'r, R: Read + Seek> Batches<'r, R> {
     /// When the trace is corrupt or can't be read.
     #[allow(clippy::should_implement_trait)] // lends its memory, which an iterator can't
     pub fn next(&mut self) -> Result<Option<Batch<'_>>, TraceError> {
+        if self.lanes.len() == 1 {
+            // One thread's order is that of its file.
+            let Lane { thread, blocks, stream, .. } = &mut self.lanes[0];
+            let more = stream.read(self.file, blocks)?;
+            let Stream { events, values, time_ns, .. } = &*stream;
+            return Ok(more.then_some(Batch { thread: *thread, time_ns: *time_ns, events, values }));
+        }
         if let Some(lane) = self.lent.take() {
             // A block is opened only when its time has come: not all threads live at once.
             if self.lanes[lane].stream.at_block() { self.enter_unread(lane) } else { self.read(lane)? }

@@ -12,7 +12,7 @@ use crate::{Lab, StudyError};
 pub(super) const FOLDER: &str = "/dev/shm";
 /// Bytes of the largest dump.
 const DUMP: u64 = 512 << 20;
-/// Bytes of a file that is written by calls of one size.
+/// Bytes of a file that is written by calls of one size, or by stores: more than caches hold.
 const FILE: u64 = 256 << 20;
 
 /// Rows are judged by several threads: one measures at a time.
@@ -54,7 +54,7 @@ pub fn dumps(lab: &Lab) -> Result<&'static [Dumps], StudyError> {
 /// Stores into a mapped file.
 pub fn stores(lab: &Lab) -> Result<&'static [Stores], StudyError> {
     static FOUND: OnceLock<Result<Vec<Stores>, String>> = OnceLock::new();
-    once(lab, "stores and flushes", &FOUND, || study::stores(Path::new(FOLDER), 15))
+    once(lab, "stores and flushes", &FOUND, || study::stores(Path::new(FOLDER), FILE, 15))
 }
 
 /// Files written by calls of several sizes.

@@ -12,7 +12,7 @@ use fam::study::app::now_ns;
 use fam::study::leaves_time;
 
 use super::measure::QUIET;
-use super::verb::{ENOUGH, Ended, Folder, Moving, Times, build, command, median};
+use super::verb::{Ended, Folder, Moving, Times, build, command, median};
 use crate::{Lab, StudyError};
 
 /// Records of the store, and bytes of each.
@@ -25,6 +25,8 @@ const ALONE: &str = "#define _GNU_SOURCE\n#include <unistd.h>\nint main(int c, c
 /// Clients.
 const CLIENTS: [u64; 2] = [1, 4];
 const PASSES: usize = 3;
+/// No further pass begins that would not end within this time: one takes a quarter of it, and a run of its own says little.
+const ENOUGH: Duration = Duration::from_secs(60);
 /// A store that stands still for so long has failed.
 const PATIENCE: Duration = Duration::from_secs(15);
 

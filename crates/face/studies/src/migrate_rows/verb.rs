@@ -17,7 +17,7 @@ const SOURCE: &str = include_str!("load.c");
 /// Migrations of which a figure is the median, unless time is up.
 const PASSES: usize = 5;
 /// No further pass begins that would not end within this time.
-pub(super) const ENOUGH: Duration = Duration::from_secs(20);
+const ENOUGH: Duration = Duration::from_secs(30);
 /// A migration that takes longer has failed.
 const PATIENCE: Duration = Duration::from_secs(40);
 const SMALL: u64 = 96 << 20;

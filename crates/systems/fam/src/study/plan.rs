@@ -313,7 +313,7 @@ pub struct Writes {
 pub fn writes(folder: &Path, bytes: u64, passes: usize) -> Result<Writes, Error> {
     Ok(Writes {
         dumps: dumps(folder, bytes, passes)?,
-        stores: stores(folder, passes * 3)?,
+        stores: stores(folder, bytes, passes * 3)?,
         calls: calls(folder, bytes / 2, passes)?,
     })
 }
@@ -327,12 +327,12 @@ pub fn dumps(folder: &Path, bytes: u64, passes: usize) -> Result<Vec<batch::Dump
     all.into_iter().map(|(bytes, ranges)| batch::dumps(folder, bytes, ranges, passes)).collect()
 }
 
-/// Stores, up to 16 MiB.
+/// Stores of 64 KiB, 1 MiB, and `bytes`: more than caches hold, where memory is to be measured.
 ///
 /// # Errors
 /// The folder can't be written or is full.
-pub fn stores(folder: &Path, passes: usize) -> Result<Vec<batch::Stores>, Error> {
-    [1 << 16, 1 << 20, 1 << 24].into_iter().map(|amount| batch::stores(folder, amount, passes)).collect()
+pub fn stores(folder: &Path, bytes: u64, passes: usize) -> Result<Vec<batch::Stores>, Error> {
+    [1 << 16, 1 << 20, bytes].into_iter().map(|amount| batch::stores(folder, amount, passes)).collect()
 }
 
 /// Files of `bytes`, by bytes per call.

@@ -131,6 +131,32 @@ fn images_of_a_chosen_point_have_all_that_came_before() {
     }
 }
 
+/// A search that is broken off has seen a little of all points; one that ends has seen what it would have without hurry.
+#[test]
+fn a_search_with_little_time_comes_to_all_points_first() {
+    let run = appended(Platform::EXT4, 512, 1 << 30);
+    let search = |hurried, images| {
+        let mut seen = 0;
+        let judge = |_: &Tree, _: &crash::Image<'_>| {
+            seen += 1;
+            Ok(())
+        };
+        let mut judge = Judge { disk: run.disk.clone(), judge };
+        let mut checker = Checker::new(&run.history, &run.contents);
+        checker.bounds = Bounds { per_cut: 64, hurried, ..Bounds::default() };
+        checker.strategy = Strategy::Random;
+        checker.part(0, 1, &mut judge, &mut |outcome| outcome.images < images)
+    };
+    let broken_off = search(true, 400);
+    assert_eq!(broken_off.points_done, broken_off.points, "{broken_off:?}");
+    assert!(broken_off.unfinished > broken_off.points / 2, "{broken_off:?}");
+    let (whole, calm) = (search(true, u64::MAX), search(false, u64::MAX));
+    assert_eq!(whole.unfinished, 0);
+    let counts = |outcome: &crash::Outcome| (outcome.points_done, outcome.cuts, outcome.cut_short);
+    assert_eq!(counts(&whole), counts(&calm));
+    assert!(whole.images >= calm.images, "{} {}", whole.images, calm.images);
+}
+
 /// Everything is a finding, so that shrinking goes to and fro over the run; what it is shown stays true.
 #[test]
 fn a_finding_in_a_long_run_is_repeated() {

@@ -22,10 +22,10 @@ pub fn uncovered(
         return Vec::new();
     }
     let mut reasons = Vec::new();
-    if outcome.points_done < outcome.points {
+    if outcome.points_done < outcome.points || outcome.unfinished > 0 {
         let all_built = outcome.points_done + run.history.left_out() >= outcome.points;
         let (why, remedy) = match check.time {
-            _ if all_built && !interrupted => (
+            _ if all_built && outcome.unfinished == 0 && !interrupted => (
                 "the run wrote so much that crash points all over it were chosen".to_owned(),
                 "check a shorter run for the others",
             ),
@@ -66,8 +66,12 @@ pub fn uncovered(
 
 /// The share of crash points that were examined, in words.
 pub fn share(outcome: &Outcome) -> String {
+    let few = match outcome.unfinished {
+        0 => String::new(),
+        unfinished => format!("; {} of them in few images", grouped(unfinished)),
+    };
     format!(
-        "{} of {} examined ({:.1} %), spread over the run",
+        "{} of {} examined ({:.1} %), spread over the run{few}",
         grouped(outcome.points_done),
         plural(outcome.points as usize, "crash point"),
         // Rounded down: only all of them are all.

@@ -12,6 +12,7 @@ impl Outcome {
         self.meet(&mut other);
         self.points += other.points;
         self.points_done += other.points_done;
+        self.unfinished += other.unfinished;
         self.cuts += other.cuts;
         self.cut_short += other.cut_short;
         self.images += other.images;

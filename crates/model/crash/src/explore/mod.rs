@@ -58,13 +58,28 @@ impl Default for Bounds {
     }
 }
 
+/// Images of a cut in the first passes of a search that may be broken off.
+const FEW: [u64; 2] = [2, 16];
+
+/// What a point added to an outcome.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counted {
+    cuts: u64,
+    cut_short: u64,
+}
+
+/// Points that have more images than the passes before tried; none in the first pass, which is of all points.
+type Left = Option<HashMap<usize, Counted>>;
+
 /// What a search did and found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Moments of the run at which a crash is worth trying.
     pub points: u64,
-    /// Those of them that were, with all images that strategy and bounds want of each.
+    /// Those of them that were.
     pub points_done: u64,
+    /// Those of them that the search came to with few images only, for it was broken off before it came back.
+    pub unfinished: u64,
     /// Cuts through the threads at these moments; with one thread there is one at each.
     pub cuts: u64,
     /// Cuts at which the bound ended the search before all images (that recovery can distinguish) were examined.
@@ -95,6 +110,14 @@ pub struct Checker<'h> {
     pub strategy: Strategy,
     /// For everything that is left to chance.
     pub seed: u64,
+}
+
+impl Outcome {
+    /// Takes back what a point added, which has been examined again.
+    fn take(&mut self, counted: Counted) {
+        self.cuts -= counted.cuts;
+        self.cut_short -= counted.cut_short;
+    }
 }
 
 impl<'h> Checker<'h> {
@@ -130,7 +153,8 @@ impl<'h> Checker<'h> {
 
     /// Examines the part `part` of `parts`, so that several oracles can work at the same time; [`Outcome::merge`] puts the parts together.
     ///
-    /// A long run is gone through several times: first to where it did what it seldom does, then to places all over it, so that a search that is
+    /// With little time each point gets a few images first, then more, then all that bounds allow: one point with many images
+    /// would take the time of all others. A long run is gone through several times: first to where it did what it seldom does, then to places all over it, so that a search that is
     /// broken off has seen something of everything. `progress` gets the outcome so far after each point, and returns whether to go on.
     pub fn part(
         &self,
@@ -145,22 +169,51 @@ impl<'h> Checker<'h> {
         if part == 0 {
             search.outcome.points += self.history.left_out;
         }
-        'search: for round in 0..points.rounds() {
-            if round > 0 {
-                search.restart();
-            }
-            for (point, before) in points.round(round, part, parts) {
-                search.point(point, before);
-                if search.stopped {
-                    progress(search.outcome());
-                    break 'search;
+        let unfinished = |left: &Left, more: &HashMap<usize, Counted>| {
+            (more.len() + left.as_ref().map_or(0, HashMap::len)) as u64
+        };
+        let few = FEW.into_iter().filter(|few| self.bounds.hurried && *few < self.bounds.per_cut);
+        // The points that have more images than were tried so far, with what they added to the outcome.
+        let mut left: Left = None;
+        'search: for bound in few.chain([self.bounds.per_cut]) {
+            search.per_cut = bound;
+            let mut more = HashMap::new();
+            for round in 0..points.rounds() {
+                if round > 0 || left.is_some() {
+                    search.restart();
                 }
-                search.outcome.points_done += 1;
-                let enough = search.outcome.findings.len() >= self.bounds.findings;
-                if !progress(search.outcome()) || enough {
-                    break 'search;
+                for (point, before) in points.round(round, part, parts) {
+                    let again = match &left {
+                        Some(left) if !left.contains_key(&point) => continue,
+                        Some(left) => left[&point],
+                        None => Counted::default(),
+                    };
+                    let counted = search.point(point, before);
+                    if search.stopped {
+                        if left.is_some() {
+                            search.outcome.take(counted);
+                        }
+                        search.outcome.unfinished = unfinished(&left, &more);
+                        progress(search.outcome());
+                        break 'search;
+                    }
+                    search.outcome.take(again);
+                    if let Some(left) = &mut left {
+                        left.remove(&point);
+                    } else {
+                        search.outcome.points_done += 1;
+                    }
+                    if counted.cut_short > 0 && bound < self.bounds.per_cut {
+                        more.insert(point, counted);
+                    }
+                    let enough = search.outcome.findings.len() >= self.bounds.findings;
+                    if !progress(search.outcome()) || enough {
+                        search.outcome.unfinished = unfinished(&left, &more);
+                        break 'search;
+                    }
                 }
             }
+            left = Some(more);
         }
         if parts > 1 { search.finish_part() } else { search.finish() }
     }

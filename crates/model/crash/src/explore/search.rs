@@ -10,7 +10,7 @@ use super::expected::{Expected, Hang};
 use super::fate::Fate;
 use super::walker::Walker;
 use super::window::Window;
-use super::{Checker, Outcome, Strategy};
+use super::{Checker, Counted, Outcome, Strategy};
 use crate::finding::Finding;
 use crate::{Image, Oracle, Patience, Read, Token, TokenError};
 use event::map::Map;
@@ -49,6 +49,8 @@ pub(super) struct Search<'c, 'h, 'o> {
     pub patience: Patience,
     /// The run's point before this one.
     before: usize,
+    /// Images of a cut in this pass.
+    pub per_cut: u64,
     /// Failing images that are still to be shrunk at this cut.
     left_here: u32,
     /// Whether the oracle ended the search, so that images of this point are missing.
@@ -68,6 +70,7 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
             hangs: Vec::new(),
             patience: Patience::Full,
             before: 0,
+            per_cut: checker.bounds.per_cut,
             left_here: 0,
             stopped: false,
             rng: checker.seed,
@@ -102,7 +105,9 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
     }
 
     /// Searches the cuts at a point; from one restart to the next, points come in ascending order. `before` is the run's point before it.
-    pub fn point(&mut self, point: usize, before: usize) {
+    /// What it added to the outcome.
+    pub fn point(&mut self, point: usize, before: usize) -> Counted {
+        let had = (self.outcome.cuts, self.outcome.cut_short);
         self.walker.advance(point);
         self.before = before;
         let mut reached = Vec::new();
@@ -125,10 +130,11 @@ impl<'c, 'h, 'o> Search<'c, 'h, 'o> {
             }
             window.close(&mut self.walker);
         }
+        Counted { cuts: self.outcome.cuts - had.0, cut_short: self.outcome.cut_short - had.1 }
     }
 
     fn window(&mut self, cut: &Cut, window: &mut Window) {
-        let bound = self.checker.bounds.per_cut;
+        let bound = self.per_cut;
         for site in &self.blamed {
             window.keep(self.checker.history, *site);
         }

@@ -3,8 +3,8 @@
 use machine::ConfigError;
 
 use crate::{
-    Evidence, Lab, Means, Row, Source, Verdict, counter_rows, cxl_rows, designs, fault_rows, hare_rows, index, kv,
-    migrate_rows, prestores, sfr_rows, ssp, tmc, unified_rows, vnvm, vnvm_rows, wear_rows, xpoint,
+    Evidence, Lab, Means, Row, Source, Verdict, counter_rows, cxl_rows, designs, fault_rows, hare_rows,
+    index, kv, migrate_rows, prestores, sfr_rows, ssp, tmc, unified_rows, vnvm, vnvm_rows, wear_rows, xpoint,
 };
 
 /// All groups of rows, in the order in which they are printed.

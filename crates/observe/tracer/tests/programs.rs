@@ -94,7 +94,8 @@ mapped.flush()' $1"#;
         return;
     }
     let at = |from: u64, length: u32| {
-        let is = |op: &Op| matches!(op, Op::FileWrite { offset, len, .. } if (*offset, *len) == (from, length));
+        let is =
+            |op: &Op| matches!(op, Op::FileWrite { offset, len, .. } if (*offset, *len) == (from, length));
         seen.events.iter().position(|(_, event)| is(&event.op)).expect("the write")
     };
     assert!(at(4096, 8) < at(4096, 5904) && at(4096, 5904) < at(0, 8));

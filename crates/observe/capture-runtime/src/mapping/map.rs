@@ -194,12 +194,7 @@ fn identity(fd: c_int) -> [u64; 2] {
 }
 
 /// Carries out an `madvise` of a range and records the holes that it makes in files.
-pub fn advising(
-    pc: u64,
-    [start, len]: [usize; 2],
-    advice: c_int,
-    advise: impl FnOnce() -> c_int,
-) -> c_int {
+pub fn advising(pc: u64, [start, len]: [usize; 2], advice: c_int, advise: impl FnOnce() -> c_int) -> c_int {
     finish_record();
     let end = start.saturating_add(len).checked_next_multiple_of(4096).unwrap_or(usize::MAX);
     let (start, end) = (start as u64, end as u64);

@@ -63,25 +63,8 @@ pub fn check(
         check.out = out;
     }
     let limit = Limit::new(check.timeout);
-    match recover {
-        None => return lints(py, &check),
-        Some(command) if command.is_instance_of::<PyString>() => {
-            check.recover = Some(command.extract()?);
-            check.reboot = reboot;
-            if let Some(executable) = command_line(py)? {
-                session::reboot_answered_by(executable);
-            }
-        }
-        Some(other) if !other.is_callable() => {
-            let wrong = format!("recover is a shell command (a text) or a function, not {}", other.repr()?);
-            return Err(PyTypeError::new_err(wrong));
-        }
-        Some(function) => {
-            let name = function.getattr("__name__").and_then(|name| name.extract::<String>());
-            check.recover = Some(format!("the function {}", name.unwrap_or_else(|_| "recover".to_owned())));
-            check.judge = Some(judge(function.unbind(), limit.clone()));
-        }
-    }
+    let Some(recover) = recover else { return lints(py, &check) };
+    recovered_by(py, recover, &mut check, reboot, &limit)?;
     limited(py, limit, |watcher| {
         let checked = check.run(watcher).map_err(refused)?;
         if !checked.no_verdict().is_empty() {
@@ -97,6 +80,31 @@ pub fn check(
             text,
         })
     })
+}
+
+/// Lets a check recover images by what a caller gave: a command or a function.
+fn recovered_by(
+    py: Python<'_>,
+    recover: Bound<'_, PyAny>,
+    check: &mut Check,
+    reboot: bool,
+    limit: &Limit,
+) -> PyResult<()> {
+    if recover.is_instance_of::<PyString>() {
+        check.recover = Some(recover.extract()?);
+        check.reboot = reboot;
+        if let Some(executable) = command_line(py)? {
+            session::reboot_answered_by(executable);
+        }
+    } else if recover.is_callable() {
+        let name = recover.getattr("__name__").and_then(|name| name.extract::<String>());
+        check.recover = Some(format!("the function {}", name.unwrap_or_else(|_| "recover".to_owned())));
+        check.judge = Some(judge(recover.unbind(), limit.clone()));
+    } else {
+        let wrong = format!("recover is a shell command (a text) or a function, not {}", recover.repr()?);
+        return Err(PyTypeError::new_err(wrong));
+    }
+    Ok(())
 }
 
 /// The executable of the package, which starts recoveries as after a reboot; this process's own is an interpreter.

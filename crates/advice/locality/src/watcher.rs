@@ -326,9 +326,6 @@ impl Watcher {
             (entry.owner, entry.owner_site) = (own, access.site);
             entry.first = thread.now;
         }
-        if access.store {
-            entry.owner_site = access.site;
-        }
         entry.last = thread.now;
         entry.count = entry.count.saturating_add(1);
         if entry.contested
@@ -353,6 +350,7 @@ impl Watcher {
         }
         entry.visit |= mask;
         if access.store {
+            entry.owner_site = access.site;
             let how = (access.len >= 32, repeated, page_read);
             entry.store(&mut self.sites, (access.site, mask), how);
         } else {

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_counts_otherwise_is_told() {
+    fn a_model_that_counts_otherwise_misses() {
         let verdict = |model| Verdict::of(&held(&programs(model), |counts| Some(counts.first)).checks);
         assert_eq!(verdict([2.1e4, 4e4, 1.2e5, 8e5]), Verdict::Matched);
         assert_eq!(verdict([2.1e4, 4e4, 1.2e5, 2e6]), Verdict::ShapeOnly);

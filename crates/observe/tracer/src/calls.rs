@@ -274,15 +274,7 @@ impl Call {
                 let writable = look::position(pid, fd)?.1 & libc::O_ACCMODE == libc::O_RDWR;
                 writable.then(|| Some(vec![Deed::Map(look::descriptor(pid, fd)?)]))??
             }
-            // What of files is mapped there has a hole now.
-            libc::SYS_madvise => {
-                let empty = |(path, from, len): (String, u64, u64)| {
-                    let before = look::length(&path).unwrap_or(0);
-                    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-                    allocated(path, mode, from, len, before)
-                };
-                look::mapped(pid, a, look::whole_pages(b)).into_iter().flat_map(empty).collect()
-            }
+            libc::SYS_madvise => emptied(pid, a, b),
             libc::SYS_mknod if b as u32 & libc::S_IFMT == libc::S_IFREG => vec![Deed::Create(one()?, false)],
             libc::SYS_mknodat if c as u32 & libc::S_IFMT == libc::S_IFREG => {
                 vec![Deed::Create(one()?, false)]
@@ -440,6 +432,15 @@ fn allocated(path: String, mode: i32, offset: u64, len: u64, before: u64) -> Vec
         deeds.push(Deed::Truncate(path, end));
     }
     deeds
+}
+
+/// What of files is mapped at a range of addresses that was removed: it has a hole.
+fn emptied(pid: Pid, address: u64, len: u64) -> Vec<Deed> {
+    let hole = |(path, from, len): (String, u64, u64)| {
+        let before = look::length(&path).unwrap_or(0);
+        allocated(path, libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE, from, len, before)
+    };
+    look::mapped(pid, address, look::whole_pages(len)).into_iter().flat_map(hole).collect()
 }
 
 /// The operation that a deed on numbered names is.

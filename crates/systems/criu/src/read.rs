@@ -332,9 +332,8 @@ impl Reader {
         let mut pages = self.pages(&format!("pagemap-{pid}.img"))?;
         self.take_vdso(&vmas, &mut pages)?;
         self.keep_mapped(pid, &vmas, &mut pages)?;
-        let number = |field| memory.num(field);
-        let bounds = [1, 2, 3, 4, 6, 7, 5, 8, 9, 10, 11].map(number);
-        let exe = self.regular_path(number(12), "its program")?;
+        let bounds = [1, 2, 3, 4, 6, 7, 5, 8, 9, 10, 11].map(|field| memory.num(field));
+        let exe = self.regular_path(memory.num(12), "its program")?;
         Ok(Process {
             pid,
             started: 0,

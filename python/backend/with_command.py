@@ -19,15 +19,18 @@ from maturin import *  # noqa: F403  the other hooks are maturin's own
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent / "strandline"
 MODULE = re.compile(r"(.*/)?(_native\.[^/]*so)")
-# What bin/strandline is: it becomes the executable, wherever the package is.
-SCRIPT = b"""#!python
-import os
+# What bin/strandline calls (pyproject.toml): it becomes the executable, wherever the package is. A module of its own, since
+# the package loads all that there is. An installer writes the script itself: folders may have blanks in their names.
+STARTER = b"""import os
 import sys
 from importlib.util import find_spec
 
-command = os.path.join(os.path.dirname(find_spec("strandline").origin), "strandline")
-os.execv(command, ["strandline", *sys.argv[1:]])
+
+def main():
+    command = os.path.join(os.path.dirname(find_spec("strandline").origin), "strandline")
+    os.execv(command, ["strandline", *sys.argv[1:]])
 """
+STARTER_NAME = "_strandline_command.py"
 
 
 def _launcher(module):
@@ -70,17 +73,12 @@ def _about(wheel, file):
     return next(name for name in wheel.namelist() if name.endswith(f".dist-info/{file}"))
 
 
-def _script(wheel):
-    """The name of bin/strandline in a wheel."""
-    return _about(wheel, "RECORD").replace(".dist-info/RECORD", ".data/scripts/strandline")
-
-
 def add_command(wheel):
     """Adds the command line to a wheel."""
     with zipfile.ZipFile(wheel) as old, tempfile.TemporaryDirectory() as folder:
         module = next(name for name in old.namelist() if MODULE.fullmatch(name))
         launcher = _launcher(old.extract(module, folder))
-        added = {f"{Path(module).parent}/strandline": launcher, _script(old): SCRIPT}
+        added = {f"{Path(module).parent}/strandline": launcher, STARTER_NAME: STARTER}
     _add(wheel, added)
 
 
@@ -100,9 +98,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
     new.chmod(0o755)
     # Replaced whole: the old one may be running.
     new.replace(PACKAGE / "strandline")
-    with zipfile.ZipFile(wheel) as old:
-        added = {_script(old): SCRIPT}
-    _add(wheel, added)
+    _add(wheel, {STARTER_NAME: STARTER})
     return name
 
 

@@ -55,15 +55,15 @@ def _record(name, content):
 def _add(wheel, added):
     """Puts files into a wheel: executables, by name."""
     new = wheel.with_suffix(".new")
-    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as out:
+    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as out:
         about = _about(old, "RECORD")
         for entry in old.infolist():
             if entry.filename != about and entry.filename not in added:
-                out.writestr(entry, old.read(entry), zipfile.ZIP_DEFLATED, 9)
+                out.writestr(entry, old.read(entry), zipfile.ZIP_DEFLATED, 6)
         for name, content in added.items():
             entry = zipfile.ZipInfo(name)
             entry.external_attr = 0o100755 << 16
-            out.writestr(entry, content, zipfile.ZIP_DEFLATED, 9)
+            out.writestr(entry, content, zipfile.ZIP_DEFLATED, 6)
         kept = [line for line in old.read(about).decode().splitlines(True) if line.split(",")[0] not in added]
         out.writestr(about, "".join(kept + [_record(name, content) for name, content in added.items()]))
     new.replace(wheel)

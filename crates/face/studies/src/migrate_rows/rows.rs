@@ -127,7 +127,7 @@ pub const ROWS: &[Row] = &[
         headline,
     ),
     Row {
-        lacks: "Where nothing else runs, each message of a single migration's socket wakes a halted virtual processor: 24,578 faults take 2.2 s, and 1.1 s beside another migration, \
+        lacks: "Where nothing else runs, each message of a single migration's socket probably wakes a halted virtual processor (not measured): 24,578 faults take 2.2 s, and 1.1 s beside another migration, \
                 which keeps the processors awake; at times a program stands so long that the timer of 1 ms ends them. FAM takes 0.11 s alone and 0.11 to 0.15 s beside another one",
         ..row(
             "mig-B11",

@@ -17,9 +17,6 @@ use crate::page::{PAGE, whole};
 /// Larger blocks come from new mappings.
 const LOOKED_AT: usize = 256 << 20;
 
-/// Bytes that wait before they are written.
-const WAITING: usize = 64 << 10;
-
 thread_local! {
     /// When the call began that allocates; 0 if it can't store to the block.
     static BEGAN: Cell<u64> = const { Cell::new(0) };
@@ -30,7 +27,7 @@ pub fn begins() {
     BEGAN.set(now());
 }
 
-/// The log.
+/// The log. Each line is written at once: a program that a signal ends, or that executes another, leaves what was noted.
 #[derive(Debug)]
 pub struct Log {
     file: File,
@@ -51,23 +48,16 @@ impl Log {
         let (time, began) = (now(), BEGAN.replace(0));
         let began = if began == 0 { time } else { began };
         writeln!(self.text, "+ {time} {address:x} {len:x} {key:x} {resident:x} {began}").ok();
-        self.full();
+        self.write();
     }
 
     /// Nothing lives in a range any longer.
     pub fn gone(&mut self, start: usize, end: usize) {
         writeln!(self.text, "- {} {start:x} {end:x}", now()).ok();
-        self.full();
+        self.write();
     }
 
-    fn full(&mut self) {
-        if self.text.len() >= WAITING {
-            self.write();
-        }
-    }
-
-    /// Writes what waits.
-    pub fn write(&mut self) {
+    fn write(&mut self) {
         self.file.write_all(self.text.as_bytes()).ok();
         self.text.clear();
     }

@@ -113,11 +113,6 @@ extern "C" fn finish() {
             report::write(&control, true);
         }
     });
-    STATE.with(|state| {
-        if let Some(log) = state.as_mut().and_then(|state| state.log.as_mut()) {
-            log.write();
-        }
-    });
 }
 
 /// Nothing is noted while a process forks.

@@ -314,7 +314,7 @@ impl FaultsFound {
             "pages": all.pages,
             "peak_pages": all.peak_pages,
             "new_pages": all.fresh(),
-            "density": all.density(),
+            "density": all.density().min(1.0),
             "stacks": stacks.collect::<Vec<_>>(),
             "remedies": remedies.collect::<Vec<_>>(),
         }))

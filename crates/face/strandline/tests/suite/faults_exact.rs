@@ -9,15 +9,26 @@ use crate::common::{Scratch, ok, stderr, stdout, strandline};
 
 /// What a program in C is found to do; nothing where counts are not exact here, or pages are of 2 MiB.
 fn exact(text: &str) -> Option<Value> {
+    ending(text, "exit status: 0")
+}
+
+/// As [`exact`], of a program that ends so.
+fn ending(text: &str, ended: &str) -> Option<Value> {
     let scratch = Scratch::new();
     scratch.file("app.c", text);
     let mut command = Command::new("gcc");
     command.current_dir(scratch.dir()).args(["-O1", "-g", "-w", "-fno-omit-frame-pointer"]);
     ok(command.args(["-fno-builtin", "-fno-inline", "-o", "app", "app.c"]));
     let mut command = strandline();
-    let output = ok(command.current_dir(scratch.dir()).args(["faults", "--json", "--", "./app"]));
+    command.current_dir(scratch.dir()).args(["faults", "--json", "--", "./app"]);
+    let output = command.output().expect("it runs");
     let json: Value = serde_json::from_str(&stdout(&output)).expect("JSON");
-    assert_eq!(json["ended"], "exit status: 0", "{}", stderr(&output));
+    assert!(
+        json["ended"].as_str().is_some_and(|how| how.contains(ended)),
+        "{}: {}",
+        json["ended"],
+        stderr(&output)
+    );
     if json["faults"]["recorded"] != true || json["machine"]["huge_pages"] == "always" {
         eprintln!("skipped: {}", json["warnings"]);
         return None;
@@ -52,6 +63,19 @@ const HEAD: &str = r#"
 enum { M = 1 << 20, PAGE = 4096 };
 #define mapped(bytes) mmap(NULL, bytes, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
 "#;
+
+#[test]
+fn a_program_that_is_killed_or_leaves_at_once_has_its_sites() {
+    for (how, ended) in [("raise(SIGSEGV)", "SIGSEGV"), ("_exit(0)", "exit status: 0")] {
+        let text = r#"
+#include <signal.h>
+static char *heap(void) { char *all = malloc(8 * M); memset(all, 1, 8 * M); return all; }
+int main(void) { int first = heap()[5]; HOW; return first; }
+"#;
+        let Some(json) = ending(&format!("{HEAD}{}", text.replace("HOW", how)), ended) else { return };
+        assert_eq!(kind(site(&json, "heap"), "write"), 2049, "{how}");
+    }
+}
 
 #[test]
 fn each_fault_of_many_is_counted() {

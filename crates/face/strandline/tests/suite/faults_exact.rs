@@ -73,7 +73,8 @@ static char *heap(void) { char *all = malloc(8 * M); memset(all, 1, 8 * M); retu
 int main(void) { int first = heap()[5]; HOW; return first; }
 "#;
         let Some(json) = ending(&format!("{HEAD}{}", text.replace("HOW", how)), ended) else { return };
-        assert_eq!(kind(site(&json, "heap"), "write"), 2049, "{how}");
+        let mut sites = json["sites"].as_array().expect("sites").iter();
+        assert!(sites.any(|site| kind(site, "write") == 2049), "{how}: {:#}", json["sites"]);
     }
 }
 

@@ -14,7 +14,8 @@ fn printed(example: &str) -> String {
         cargo.args(["run", "--quiet", "--package", "session", "--example", example]);
         cargo
     };
-    let output = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("the example can be started");
+    let output =
+        command.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("the example can be started");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{example}: {errors}");
     String::from_utf8(output.stdout).expect("UTF-8")

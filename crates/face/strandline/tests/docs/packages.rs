@@ -7,25 +7,14 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::common::capi::library;
 use crate::common::{Scratch, has, ok, stdout};
 use crate::root;
 
-/// The folder in which the binary and the C library were built.
+/// The folder in which the binary was built.
 fn built() -> PathBuf {
     let binary = Path::new(env!("CARGO_BIN_EXE_strandline"));
     binary.parent().expect("a folder").to_owned()
-}
-
-/// Builds the C library beside the binary.
-fn library() -> PathBuf {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(root()).args(["build", "--quiet", "--locked", "--offline", "-p", "capi"]);
-    if built().ends_with("release") {
-        cargo.arg("--release");
-    }
-    cargo.arg("--target-dir").arg(built().parent().expect("the target folder"));
-    ok(&mut cargo);
-    built()
 }
 
 fn package(scratch: &Scratch) -> PathBuf {

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-/// What an example prints. `cargo test` has built it beside this test, with the features of all that it builds; a build of
-/// this package alone would have others, and compile its dependencies once more.
+/// What an example prints. `cargo test` has built it beside this test, with the features of all that it
+/// builds; a build of this package alone would have others, and compile its dependencies once more.
 fn printed(example: &str) -> String {
     let here = std::env::current_exe().expect("the path of this test");
     let built = here.ancestors().nth(2).expect("the build folder").join("examples").join(example);

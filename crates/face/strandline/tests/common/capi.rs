@@ -11,9 +11,9 @@ use super::{ok, stdout};
 /// Where its headers are.
 pub const INCLUDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../observe/instrument/include");
 
-/// The folder of libstrandline.so and libstrandline.a, which `cargo test` does not build: nothing in Rust links them. The
-/// workspace is named, and a test beside the libraries, as features are then those with which all else was built; the C
-/// library alone would have others, and compile its dependencies once more.
+/// The folder of libstrandline.so and libstrandline.a, which `cargo test` does not build: nothing in Rust
+/// links them. The workspace is named, and a test beside the libraries, as features are then those with which
+/// all else was built; the C library alone would have others, and compile its dependencies once more.
 pub fn library() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {

@@ -64,13 +64,38 @@ def _inputs(trace):
 
 
 def _machine(value):
-    return json.loads(value._spec()) if isinstance(value, _native.Machine) else _text(value)
+    if not isinstance(value, _native.Machine):
+        if not isinstance(value, (str, os.PathLike)):
+            raise TypeError(f"a machine of a grid is a name, a path or a Machine, not {value!r}")
+        return _text(value)
+    spec = json.loads(value._spec())
+    if spec["text"] is None and spec["name"] not in _native.Machine.presets():
+        # The text goes with the task: a worker may be in another folder, or on another computer.
+        with open(spec["name"], encoding="utf-8") as file:
+            spec["text"] = file.read()
+    return spec
+
+
+def _machines(value):
+    """One machine or several, in whatever holds several."""
+    value = _listed(value)
+    if isinstance(value, (str, os.PathLike, dict)) or not hasattr(value, "__iter__"):
+        return _machine(value)
+    return [_machine(one) for one in value]
+
+
+def _listed(value):
+    """The values of what numpy, pandas and polars have."""
+    for method in ("tolist", "to_list"):
+        if hasattr(value, method) and not isinstance(value, _native.Machine):
+            return getattr(value, method)()
+    return value
 
 
 def _plain(value):
     """What JSON has no form for, as what it has: numbers of numpy, ranges, paths."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
+    if _listed(value) is not value:
+        return _listed(value)
     if isinstance(value, (range, tuple)):
         return [_finite(one) for one in value]
     if isinstance(value, os.PathLike):
@@ -93,12 +118,12 @@ def _grid(trace, grid):
     words = _inputs(trace)
     for word, value in dict(grid or {}).items():
         if word == "machine":
-            value = [_machine(m) for m in value] if isinstance(value, (list, tuple)) else _machine(value)
+            value = _machines(value)
         elif word in ("trace", "workload") and word in words:
             raise _native.StrandlineError(f"{word} is given twice: as what is swept, and in the grid")
         elif word == "trace":
             value = _inputs(value)["trace"]
-        words[word] = value if word == "machine" else _finite(value.tolist() if hasattr(value, "tolist") else value)
+        words[word] = value if word == "machine" else _finite(_listed(value))
     return json.dumps(words, default=_plain)
 
 

@@ -1,5 +1,5 @@
 //! What users install, used where nothing else is: the Debian packages in a root of their own with the C library alone, the
-//! C library by pkg-config, CMake and Meson, `cargo install`.
+//! C library by pkg-config, CMake and Meson, the wheel in a root that has Python alone, `cargo install`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,25 +7,14 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::common::capi::library;
 use crate::common::{Scratch, has, ok, stdout};
 use crate::root;
 
-/// The folder in which the binary and the C library were built.
+/// The folder in which the binary was built.
 fn built() -> PathBuf {
     let binary = Path::new(env!("CARGO_BIN_EXE_strandline"));
     binary.parent().expect("a folder").to_owned()
-}
-
-/// Builds the C library beside the binary.
-fn library() -> PathBuf {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(root()).args(["build", "--quiet", "--locked", "--offline", "-p", "capi"]);
-    if built().ends_with("release") {
-        cargo.arg("--release");
-    }
-    cargo.arg("--target-dir").arg(built().parent().expect("the target folder"));
-    ok(&mut cargo);
-    built()
 }
 
 fn package(scratch: &Scratch) -> PathBuf {
@@ -201,6 +190,81 @@ fn the_c_library_is_found_by_pkg_config_cmake_and_meson() {
         let printed = stdout(&ok(run.env("LD_LIBRARY_PATH", "/usr/lib")));
         assert_eq!(printed, concat!(env!("CARGO_PKG_VERSION"), "\n"), "{}", program.display());
     }
+}
+
+/// Copies an interpreter with its standard library and what these load, and nothing that is installed beside
+/// it. Gives the interpreter's path in the root.
+fn with_python(root: &Path) -> Option<PathBuf> {
+    let ask = "import os, sys, sysconfig; assert sys.version_info >= (3, 10); \
+               print(os.path.realpath(sys.executable), \
+               sysconfig.get_path('stdlib'), sep='\\n')";
+    let said =
+        Command::new("python3").args(["-c", ask]).output().ok().filter(|said| said.status.success())?;
+    let said = String::from_utf8(said.stdout).expect("UTF-8");
+    let (python, library) = said.trim().split_once('\n').expect("two lines");
+    for path in [python, library] {
+        let to = root.join(path.trim_start_matches('/'));
+        fs::create_dir_all(to.parent().expect("a folder")).expect("made");
+        ok(Command::new("cp").args(["--recursive", "--dereference", path]).arg(&to));
+        for beside in ["site-packages", "dist-packages", "test"] {
+            fs::remove_dir_all(to.join(beside)).ok();
+        }
+    }
+    with_libraries(Path::new(python), root);
+    for loaded in fs::read_dir(Path::new(library).join("lib-dynload")).into_iter().flatten().flatten() {
+        with_libraries(&loaded.path(), root);
+    }
+    Some(python.into())
+}
+
+/// The stable wheel that `./test --long` has built, with pip, which is a folder of Python code.
+fn wheel_and_pip() -> Option<(PathBuf, PathBuf)> {
+    let found = |folder: PathBuf, fits: &dyn Fn(&str) -> bool| {
+        let all = fs::read_dir(folder).into_iter().flatten().flatten();
+        all.map(|entry| entry.path())
+            .find(|path| fits(&path.file_name().unwrap_or_default().to_string_lossy()))
+    };
+    let wheel =
+        found(root().join("target/wheels"), &|name| name.contains("-abi3-") && name.ends_with(".whl"));
+    let library = found(root().join("target/python-venv/lib"), &|name| name.starts_with("python3"));
+    let both = wheel.zip(library.map(|folder| folder.join("site-packages/pip")).filter(|pip| pip.is_dir()));
+    if both.is_none() {
+        println!("skipped: no wheel in target/wheels, or no target/python-venv (./test --long makes them)");
+    }
+    both
+}
+
+#[test]
+#[ignore = "packages in an empty root: ./test --long"]
+fn the_wheel_works_where_there_is_python_alone() {
+    let Some((wheel, pip)) = wheel_and_pip().filter(|_| namespaces()) else { return };
+    let scratch = Scratch::new();
+    let empty = scratch.path("root");
+    fs::create_dir_all(empty.join("tmp")).expect("made");
+    let Some(python) = with_python(&empty) else {
+        println!("skipped: no Python 3.10 or later");
+        return;
+    };
+    let python = python.to_str().expect("UTF-8");
+    ok(Command::new("cp").arg("--recursive").arg(&pip).arg(empty.join("tmp/pip")));
+    let name = wheel.file_name().expect("a file").to_str().expect("UTF-8");
+    fs::copy(&wheel, empty.join("tmp").join(name)).expect("copied");
+    let run = |words: &[&str]| stdout(&ok(inside(&empty, words).env("PYTHONPATH", "/tmp")));
+    run(&[python, "-m", "venv", "--without-pip", "/venv"]);
+    run(&["/venv/bin/python", "-m", "pip", "install", "--quiet", "--no-index", &format!("/tmp/{name}")]);
+    // From here on without pip's folder.
+    let run = |words: &[&str]| stdout(&ok(&mut inside(&empty, words)));
+    assert!(run(&["/venv/bin/strandline", "--version"]).starts_with("strandline 0."));
+    let found: Value =
+        serde_json::from_str(&run(&["/venv/bin/strandline", "doctor", "--json"])).expect("JSON");
+    assert!(found["limits"].is_array(), "{found:#}");
+    let program = "import strandline as sl\n\
+        report = sl.simulate(sl.Workload('hash-scatter', operations=2000), ['dram', 'xpoint'])\n\
+        assert '<html' in report.html and len(report['machines']) == 2\n\
+        work = sl.Workload('hash-scatter', operations=200)\n\
+        table = sl.sweep(work, {'machine': ['dram', 'xpoint']}, output='/tmp/s.parquet', store='/tmp/s')\n\
+        print(len(table))";
+    assert_eq!(run(&["/venv/bin/python", "-c", program]).trim(), "2");
 }
 
 #[test]

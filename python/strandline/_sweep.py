@@ -42,7 +42,7 @@ _OF_WORKLOADS = {"workload": "workload", "operations": "operations", "threads": 
 
 def _text(path):
     """A path as a grid has it, which is text that every worker can read."""
-    text = os.fspath(getattr(path, "path", path))
+    text = os.fspath(path._whole() if isinstance(path, _native.Trace) else path)
     try:
         return text.encode().decode() if isinstance(text, str) else text.decode()
     except UnicodeError:
@@ -68,12 +68,7 @@ def _machine(value):
         if not isinstance(value, (str, os.PathLike)):
             raise TypeError(f"a machine of a grid is a name, a path or a Machine, not {value!r}")
         return _text(value)
-    spec = json.loads(value._spec())
-    if spec["text"] is None and spec["name"] not in _native.Machine.presets():
-        # The text goes with the task: a worker may be in another folder, or on another computer.
-        with open(spec["name"], encoding="utf-8") as file:
-            spec["text"] = file.read()
-    return spec
+    return json.loads(value._spec())
 
 
 def _machines(value):

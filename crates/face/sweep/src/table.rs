@@ -260,3 +260,26 @@ fn typed(values: Vec<(usize, Value)>, rows: usize) -> Data {
     }
     Data::Float(spread(rows, values.iter().filter_map(|(row, value)| Some((*row, value.as_f64()?)))))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column(values: &[&str]) -> Data {
+        typed(numbers(values.iter().map(|value| Value::from(*value)).enumerate().collect()), values.len())
+    }
+
+    #[test]
+    fn a_column_is_of_the_narrowest_type_that_is_exact() {
+        let texts =
+            |values: &[&str]| Data::Text(values.iter().map(|text| Some((*text).to_owned())).collect());
+        assert_eq!(column(&["1", "-2"]), Data::Int(vec![Some(1), Some(-2)]));
+        assert_eq!(column(&["1", "1.5", "1e3"]), Data::Float(vec![Some(1.0), Some(1.5), Some(1000.0)]));
+        assert_eq!(column(&["9223372036854775808", "1"]), Data::Float(vec![Some(2f64.powi(63)), Some(1.0)]));
+        for exact in
+            [&["9007199254740993", "0.5"], &["18446744073709551615", "1"], &["nan", "1"], &["-inf", "1e3"]]
+        {
+            assert_eq!(column(exact), texts(exact));
+        }
+    }
+}

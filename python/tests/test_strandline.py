@@ -125,6 +125,10 @@ class Verbs(Scratch):
             with self.assertRaisesRegex(sl.StrandlineError, f'{name} = "abc": .*a time has a unit'):
                 sl.wear(WORK, "xpoint", **{name: "abc"})
 
+    def test_a_line_of_words_is_no_program(self):
+        with self.assertRaisesRegex(sl.StrandlineError, r'a list of words: \["sh", "x.sh"\]'):
+            sl.faults("sh x.sh")
+
     def test_one_text_or_path_stands_for_a_list(self):
         one = sl.simulate(WORK, "dram", persistency="epoch")
         self.assertEqual(one.json, sl.simulate(WORK, ["dram"], persistency=["epoch"]).json)
@@ -496,8 +500,10 @@ class Sweeps(Scratch):
             self.sweep(output=pipe)
             self.assertEqual(len(lines.result(60).splitlines()), 24)
         self.assertTrue(pipe.is_fifo())
-        with self.assertRaisesRegex(sl.StrandlineError, "no/t.parquet: entity not found"):
-            self.sweep(output=self.folder / "no" / "t.parquet")
+        for wrong, why in (("no/t.parquet", "there is no folder .*no: make it first"), ("t.csv", "FILE.parquet or FILE.jsonl")):
+            with self.assertRaisesRegex(sl.StrandlineError, why):
+                sl.sweep(WORK, GRID, store=self.folder / "early", output=self.folder / wrong)
+        self.assertEqual(list((self.folder / "early").rglob("*.json")), [], "before anything is computed")
 
     def test_columns_have_what_was_given(self):
         many = [(1 << 53) + 1, (1 << 63) + 1, (1 << 64) - 1]

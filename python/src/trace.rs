@@ -173,6 +173,15 @@ pub struct Sites {
 
 #[pymethods]
 impl Sites {
+    /// For pickle: the file is not in it.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Restored<'py>> {
+        restored_by(py, "sites", (&self.path,))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<strandline Sites of {}>", self.path.display())
+    }
+
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,

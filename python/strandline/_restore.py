@@ -11,6 +11,10 @@ def report(*fields):
     return _native.Report._of(*fields)
 
 
+def sites(path):
+    return _native.Trace(path).sites()
+
+
 def table(rows, columns):
     return _native.Table._of(rows, columns)
 

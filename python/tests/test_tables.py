@@ -62,6 +62,12 @@ class Tables(Scratch):
             with self.assertRaisesRegex(sl.StrandlineError, r"thread\(0\) of .*t.slt is a table only"):
                 verb(thread)
 
+    def test_sites_go_through_pickle(self):
+        sites = sl.record(WORK, self.folder / "t.slt").sites()
+        self.assertIn("t.slt", repr(sites))
+        again = pickle.loads(pickle.dumps(sites))
+        self.assertEqual(repr(again), repr(sites))
+
     def test_a_sweep_over_a_trace(self):
         table = sl.sweep(self.trace(), {"machine": ["dram", "xpoint"]}, store=self.folder / "store")
         self.assertEqual(table["error"], [None, None])

@@ -99,7 +99,10 @@ fn table(grid: &Grid, args: &SweepArgs, jobs: usize) -> anyhow::Result<()> {
     };
     let ran = sweep.run(jobs, &done);
     terminal().finished();
-    ran?;
+    // A task that was stopped has no result; what others had is kept and in the table.
+    if !terminal().stopped() {
+        ran?;
+    }
     let missing = sweep.missing();
     let table = sweep.table();
     table.write(&output)?;

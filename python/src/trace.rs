@@ -39,7 +39,7 @@ impl Trace {
             Some(number) => {
                 let path = self.path.display();
                 Err(refused(format!(
-                    "thread({number}) of {path} is a table only: verbs take the whole trace, Trace(\"{path}\")"
+                    "thread({number}) of {path} is a table only; verbs take the whole trace"
                 )))
             }
         }

@@ -79,9 +79,9 @@ impl Table {
         self.columns.iter().find(|column| column.name == name).map(|column| &column.data)
     }
 
-    /// Writes the table as a file, whole, or not at all (what is no ordinary file is written to directly): Parquet,
-    /// or if its name ends with `.jsonl`, a line of JSON per row, without the columns in which the row has no
-    /// value.
+    /// Writes the table as a file, whole, or not at all (what is no ordinary file is written to directly):
+    /// Parquet, or if its name ends with `.jsonl`, a line of JSON per row, without the columns in which the row
+    /// has no value.
     ///
     /// # Errors
     /// If the file can't be written, or its name says another format.
@@ -98,8 +98,8 @@ impl Table {
         Ok(session::write(path, content)?)
     }
 
-    /// Refuses what [`Table::write`] can't write, before anything is computed: a file of another format by its
-    /// name, or in no folder.
+    /// Refuses what [`Table::write`] can't write, before anything is computed: a file of another format by
+    /// its name, or in no folder.
     ///
     /// # Errors
     /// What would be right.

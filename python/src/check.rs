@@ -38,7 +38,6 @@ pub fn check(
     ranged("images", images, 1..=u64::MAX)?;
     ranged("findings", findings, 1..=u32::MAX)?;
     jobs.map(|jobs| ranged("jobs", jobs, 1..=JOBS_MAX)).transpose()?;
-    let duration = |text: &str| humantime::parse_duration(text).map_err(refused);
     let given = match program {
         None => None,
         Some(_) => Some(input(program, &Observe { pmem, ..Observe::default() })?),
@@ -52,8 +51,8 @@ pub fn check(
         images,
         findings,
         jobs,
-        timeout: duration(timeout)?,
-        time: time.map(duration).transpose()?,
+        timeout: crate::input::time("timeout", timeout)?,
+        time: time.map(|text| crate::input::time("time", text)).transpose()?,
         reboot: false,
         seed,
         ..Check::default()

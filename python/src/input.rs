@@ -30,17 +30,19 @@ impl<'py> FromPyObject<'_, 'py> for Several {
     type Error = PyErr;
 
     fn extract(value: Borrowed<'_, 'py, PyAny>) -> PyResult<Several> {
-        let text = |value: &Bound<'py, PyAny>| {
-            let text = value.extract::<PathBuf>()?.into_os_string().into_string();
-            text.map_err(|name| {
-                refused(format!("{}: names of files that are not UTF-8 can't be given here", name.display()))
-            })
-        };
         if is_path(&value)? {
-            return Ok(Several(vec![text(&value)?]));
+            return Ok(Several(vec![path_text(&value)?]));
         }
-        value.try_iter()?.map(|one| text(&one?)).collect::<PyResult<_>>().map(Several)
+        value.try_iter()?.map(|one| path_text(&one?)).collect::<PyResult<_>>().map(Several)
     }
+}
+
+/// A text or a path, as a text.
+pub fn path_text(value: &Bound<'_, PyAny>) -> PyResult<String> {
+    let text = value.extract::<PathBuf>()?.into_os_string().into_string();
+    text.map_err(|name| {
+        refused(format!("{}: names of files that are not UTF-8 can't be given here", name.display()))
+    })
 }
 
 /// Whether it is a text or a path, and no list of these.
@@ -54,6 +56,13 @@ pub fn ranged<T: PartialOrd + Display>(name: &str, value: T, range: RangeInclusi
         return Ok(value);
     }
     Err(refused(format!("{name} is a whole number from {} to {}, not {value}", range.start(), range.end())))
+}
+
+/// A time with its unit.
+pub fn time(name: &str, text: &str) -> PyResult<Duration> {
+    humantime::parse_duration(text).map_err(|error| {
+        refused(format!("{name} = {text:?}: {error}; a time has a unit, as in \"10s\" or \"4years\""))
+    })
 }
 
 /// How a program is observed.
@@ -94,7 +103,7 @@ fn named(value: Option<&Bound<'_, PyAny>>, observe: &Observe) -> PyResult<Input>
         return Ok(Input::BuiltIn(BuiltIn::default()));
     };
     if let Ok(trace) = value.cast::<Trace>() {
-        return Ok(Input::Trace(trace.borrow().path.clone()));
+        return Ok(Input::Trace(trace.borrow().whole()?));
     }
     if let Ok(words) = value.cast::<PyDict>() {
         return built_in(words);

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ::machine::Config;
-use pyo3::exceptions::{PyAttributeError, PyKeyError};
+use pyo3::exceptions::{PyAttributeError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString};
 use session::Chosen;
 use toml::{Table, Value};
 
 use crate::error::refused;
+use crate::input::{is_path, path_text};
 use crate::result::{Restored, restored_by};
 
 /// A modelled machine: a preset or a TOML description, with values replaced.
@@ -29,7 +30,7 @@ use crate::result::{Restored, restored_by};
 pub struct Machine {
     /// A preset's name or a file's path; what messages call a text.
     pub name: String,
-    /// A description that is in no file.
+    /// The description, if it is no preset's, with whole paths.
     pub text: Option<Arc<str>>,
     /// What was set.
     pub settings: Vec<(String, String)>,
@@ -65,12 +66,12 @@ impl Machine {
         &self.config
     }
 
-    /// As the verbs take it. A description in no file becomes a file in `folder`, which the caller keeps for as long as the verb
+    /// As the verbs take it. A description that is no preset's becomes a file in `folder`, which the caller keeps for as long as the verb
     /// runs.
     pub fn chosen(&self, folder: &Scratch) -> PyResult<Chosen> {
         let machine = match &self.text {
             None => self.name.clone(),
-            Some(text) => folder.file(&self.name, text.parse().map_err(refused)?)?,
+            Some(text) => folder.file(&self.name, &text.parse().map_err(refused)?)?,
         };
         Ok(Chosen { machine, settings: self.settings.clone() })
     }
@@ -80,11 +81,19 @@ impl Machine {
         if self.settings.is_empty() && self.text.is_none() {
             return Ok(self.name.clone());
         }
-        folder.file(&self.name, self.document()?)
+        folder.file(&self.name, &self.document()?)
     }
 }
 
-/// A folder for descriptions that are in no file, removed in the end.
+/// A description as it is kept: what it means does not change with the process's folder or the file.
+fn kept(text: &str, name: &str) -> PyResult<Arc<str>> {
+    let mut description: Table = text.parse().map_err(refused)?;
+    let before = std::path::absolute(name).unwrap_or_default();
+    whole_paths(&mut description, before.parent().unwrap_or(Path::new("/")));
+    Ok(toml::to_string(&description).map_err(refused)?.into())
+}
+
+/// A folder for descriptions that are no preset's, removed in the end.
 pub struct Scratch(tempfile::TempDir);
 
 /// Bytes of a name that becomes a file's.
@@ -99,15 +108,13 @@ impl Scratch {
     }
 
     /// A file with a description, for which a file of that name would stand.
-    fn file(&self, name: &str, mut description: Table) -> PyResult<String> {
-        let before = std::path::absolute(name).unwrap_or_default();
-        whole_paths(&mut description, before.parent().unwrap_or(Path::new("/")));
+    fn file(&self, name: &str, description: &Table) -> PyResult<String> {
         let stem = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".toml");
         let stem = &stem[..stem.floor_char_boundary(NAME_MAX)];
         // In a folder of its own: others may have the same name.
         let folder = tempfile::tempdir_in(self.0.path())?.keep();
         let path = folder.join(format!("{stem}.toml"));
-        std::fs::write(&path, toml::to_string(&description).map_err(refused)?)?;
+        std::fs::write(&path, toml::to_string(description).map_err(refused)?)?;
         Ok(path.display().to_string())
     }
 }
@@ -136,7 +143,7 @@ pub fn machine_of(value: &Bound<'_, PyAny>) -> PyResult<Machine> {
     if let Ok(machine) = value.extract::<Machine>() {
         return Ok(machine);
     }
-    Machine::new(&value.str()?.to_cow()?, None)
+    Machine::new(Some(value), None)
 }
 
 /// One or several.
@@ -240,10 +247,24 @@ fn set(machine: &Bound<'_, Machine>, key: &str, value: &Bound<'_, PyAny>) -> PyR
 #[pymethods]
 impl Machine {
     #[new]
-    #[pyo3(signature = (name = "xpoint", settings = None))]
-    fn new(name: &str, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Machine> {
-        let config = Box::new(Machine::base(name, None)?);
-        let machine = Machine { name: name.to_owned(), text: None, settings: Vec::new(), config };
+    #[pyo3(signature = (name = None, settings = None))]
+    fn new(name: Option<&Bound<'_, PyAny>>, settings: Option<&Bound<'_, PyDict>>) -> PyResult<Machine> {
+        let name = match name {
+            None => "xpoint".to_owned(),
+            Some(name) if is_path(name)? => path_text(name)?,
+            Some(name) => {
+                return Err(PyTypeError::new_err(format!(
+                    "a machine is a name or a path, not {}",
+                    name.repr()?
+                )));
+            }
+        };
+        let config = Box::new(Machine::base(&name, None)?);
+        let text = match Config::preset_text(&name) {
+            Some(_) => None,
+            None => Some(kept(&std::fs::read_to_string(&name)?, &name)?),
+        };
+        let machine = Machine { name, text, settings: Vec::new(), config };
         match settings {
             Some(settings) => machine.with(settings_of(settings)?),
             None => Ok(machine),
@@ -255,7 +276,7 @@ impl Machine {
     #[pyo3(signature = (text, name = "a machine"))]
     fn from_toml(text: &str, name: &str) -> PyResult<Machine> {
         let config = Box::new(Machine::base(name, Some(text))?);
-        Ok(Machine { name: name.to_owned(), text: Some(text.into()), settings: Vec::new(), config })
+        Ok(Machine { name: name.to_owned(), text: Some(kept(text, name)?), settings: Vec::new(), config })
     }
 
     /// The presets, each with what it describes.

@@ -31,6 +31,19 @@ impl Trace {
         ::trace::Reader::open(&path).map_err(refused)?;
         Ok(Trace { path, thread: None })
     }
+
+    /// The file, for verbs, which take it whole.
+    pub fn whole(&self) -> PyResult<PathBuf> {
+        match self.thread {
+            None => Ok(self.path.clone()),
+            Some(number) => {
+                let path = self.path.display();
+                Err(refused(format!(
+                    "thread({number}) of {path} is a table only: verbs take the whole trace, Trace(\"{path}\")"
+                )))
+            }
+        }
+    }
 }
 
 #[pymethods]
@@ -56,7 +69,12 @@ impl Trace {
         Ok(about)
     }
 
-    /// Only one thread's events.
+    /// What a sweep takes.
+    fn _whole(&self) -> PyResult<PathBuf> {
+        self.whole()
+    }
+
+    /// Only one thread's events, as a table; verbs and sweeps take whole traces.
     fn thread(&self, number: u32) -> Trace {
         Trace { path: self.path.clone(), thread: Some(number) }
     }
@@ -94,7 +112,8 @@ impl Trace {
     }
 
     fn __repr__(&self) -> String {
-        format!("<strandline Trace {}>", self.path.display())
+        let thread = self.thread.map_or_else(String::new, |number| format!(", thread {number}"));
+        format!("<strandline Trace {}{thread}>", self.path.display())
     }
 }
 

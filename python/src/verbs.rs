@@ -310,14 +310,13 @@ fn wear(
     if let Some(machine) = machine {
         verb.machine = machine_of(machine)?.chosen(&scratch)?;
     }
-    let time = |text: &str| humantime::parse_duration(text).map_err(refused);
     if let Some(goal) = goal {
-        verb.goal = time(goal)?.as_secs_f64();
+        verb.goal = crate::input::time("goal", goal)?.as_secs_f64();
     }
     if let Some(page) = size(page)? {
         verb.page = page;
     }
-    let duration: Option<Duration> = duration.map(time).transpose()?;
+    let duration: Option<Duration> = duration.map(|text| crate::input::time("duration", text)).transpose()?;
     (verb.endurance, verb.capacity, verb.duration) = (endurance, size(capacity)?, duration);
     (verb.accuracy, verb.seed) = (accuracy, seed);
     watched(py, |watcher| {

@@ -42,7 +42,7 @@ _OF_WORKLOADS = {"workload": "workload", "operations": "operations", "threads": 
 
 def _text(path):
     """A path as a grid has it, which is text that every worker can read."""
-    text = os.fspath(getattr(path, "path", path))
+    text = os.fspath(path._whole() if isinstance(path, _native.Trace) else path)
     try:
         return text.encode().decode() if isinstance(text, str) else text.decode()
     except UnicodeError:
@@ -64,13 +64,33 @@ def _inputs(trace):
 
 
 def _machine(value):
-    return json.loads(value._spec()) if isinstance(value, _native.Machine) else _text(value)
+    if not isinstance(value, _native.Machine):
+        if not isinstance(value, (str, os.PathLike)):
+            raise TypeError(f"a machine of a grid is a name, a path or a Machine, not {value!r}")
+        return _text(value)
+    return json.loads(value._spec())
+
+
+def _machines(value):
+    """One machine or several, in whatever holds several."""
+    value = _listed(value)
+    if isinstance(value, (str, os.PathLike, dict)) or not hasattr(value, "__iter__"):
+        return _machine(value)
+    return [_machine(one) for one in value]
+
+
+def _listed(value):
+    """The values of what numpy, pandas and polars have."""
+    for method in ("tolist", "to_list"):
+        if hasattr(value, method) and not isinstance(value, _native.Machine):
+            return getattr(value, method)()
+    return value
 
 
 def _plain(value):
     """What JSON has no form for, as what it has: numbers of numpy, ranges, paths."""
-    if hasattr(value, "tolist"):
-        return value.tolist()
+    if _listed(value) is not value:
+        return _listed(value)
     if isinstance(value, (range, tuple)):
         return [_finite(one) for one in value]
     if isinstance(value, os.PathLike):
@@ -93,12 +113,12 @@ def _grid(trace, grid):
     words = _inputs(trace)
     for word, value in dict(grid or {}).items():
         if word == "machine":
-            value = [_machine(m) for m in value] if isinstance(value, (list, tuple)) else _machine(value)
+            value = _machines(value)
         elif word in ("trace", "workload") and word in words:
             raise _native.StrandlineError(f"{word} is given twice: as what is swept, and in the grid")
         elif word == "trace":
             value = _inputs(value)["trace"]
-        words[word] = value if word == "machine" else _finite(value.tolist() if hasattr(value, "tolist") else value)
+        words[word] = value if word == "machine" else _finite(_listed(value))
     return json.dumps(words, default=_plain)
 
 

@@ -444,6 +444,32 @@ class Sweeps(Scratch):
         with self.assertRaisesRegex(sl.StrandlineError, "nothing to run"):
             sl.sweep(None, {})
 
+    def test_machines_of_a_grid_are_in_whatever_holds_several(self):
+        names = ["dram", "xpoint"]
+        for several in (iter(names), dict.fromkeys(names).keys(), tuple(map(sl.Machine, names))):
+            self.assertEqual(self.sweep(grid={"machine": several})["machine"], names)
+        if has("numpy"):
+            import numpy
+
+            self.assertEqual(self.sweep(grid={"machine": numpy.array(names)})["machine"], names)
+        if has("polars"):
+            import polars
+
+            self.assertEqual(self.sweep(grid={"machine": "dram", "seed": polars.Series([1, 2])})["seed"], [1, 2])
+        for wrong in (None, 5, ["dram", None], {"name": "dram"}):
+            with self.assertRaisesRegex(TypeError, "a name, a path or a Machine"):
+                self.sweep(grid={"machine": wrong})
+
+    def test_workers_in_another_folder_have_the_machine_of_a_file(self):
+        (self.folder / "mine.toml").write_text(sl.Machine("dram").toml)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
+        grid = {"machine": sl.Machine("mine.toml"), "seed": [1, 2]}
+        with ProcessPoolExecutor(1, get_context("spawn"), os.chdir, ("/",)) as pool:
+            table = self.sweep(pool, grid)
+        self.assertEqual(table["error"], [None, None])
+        self.assertEqual(table["elapsed_ns"], sl.sweep(WORK, {"machine": "dram", "seed": [1, 2]}, store="own")["elapsed_ns"])
+
     def test_a_grid_of_more_inputs_than_memory_is_refused(self):
         grid = {"operations": list(range(1, 50_000)), "workload_seed": list(range(50_000))}
         with self.assertRaisesRegex(sl.StrandlineError, "combinations"):

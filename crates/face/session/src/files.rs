@@ -41,12 +41,13 @@ fn resolved(path: &Path) -> PathBuf {
 ///
 /// # Errors
 /// The file that can't be written, and why.
-pub fn write(path: &Path, text: &str) -> Result<(), Error> {
+pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
+    let content = content.as_ref();
     let written = match fs::symlink_metadata(path) {
-        Ok(old) if !old.is_file() => fs::write(path, text),
+        Ok(old) if !old.is_file() => fs::write(path, content),
         old => {
             let permissions = old.map_or_else(|_| Permissions::from_mode(0o666), |old| old.permissions());
-            replace(path, permissions, |file| file.write_all(text.as_bytes()))
+            replace(path, permissions, |file| file.write_all(content))
         }
     };
     written.map_err(Error::file("write", path))
@@ -67,7 +68,9 @@ fn replace(
     fill: impl FnOnce(&mut fs::File) -> io::Result<()>,
 ) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut new = tempfile::Builder::new().permissions(permissions).tempfile_in(folder)?;
+    let new = tempfile::Builder::new().permissions(permissions).tempfile_in(folder);
+    // Without the temporary name, of which the user knows nothing.
+    let mut new = new.map_err(|error| io::Error::from(error.kind()))?;
     fill(new.as_file_mut())?;
     // Some file systems tell only now that there is no room.
     new.as_file().sync_all()?;

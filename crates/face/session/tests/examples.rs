@@ -2,11 +2,20 @@
 
 use std::process::Command;
 
-/// What an example prints. Cargo has built it already, unless this test runs alone.
+/// What an example prints. `cargo test` has built it beside this test, with the features of all that it
+/// builds; a build of this package alone would have others, and compile its dependencies once more.
 fn printed(example: &str) -> String {
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--package", "session", "--example", example]);
-    let output = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo can be started");
+    let here = std::env::current_exe().expect("the path of this test");
+    let built = here.ancestors().nth(2).expect("the build folder").join("examples").join(example);
+    let mut command = if built.exists() {
+        Command::new(built)
+    } else {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["run", "--quiet", "--package", "session", "--example", example]);
+        cargo
+    };
+    let output =
+        command.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("the example can be started");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{example}: {errors}");
     String::from_utf8(output.stdout).expect("UTF-8")

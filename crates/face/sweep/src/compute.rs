@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
 
 use event::{Batch, Capabilities, Definition, Sink, SinkError};
 use hardware::{Mapped, Mapping, Named};
-use machine::{Config, Simulation};
+use machine::{Config, ConfigError, Simulation};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use session::{BuiltIn, Input, Silent};
@@ -65,6 +65,8 @@ fn together(runs: &[(String, Run)]) -> Result<Vec<(String, Value)>, SweepError> 
     for (at, (_, run)) in runs.iter().enumerate() {
         match simulation(run, &mut bases) {
             Ok(simulation) => machines.push((at, simulation)),
+            // Not the machine's fault, and another time or computer may have the file: no result.
+            Err(error @ SweepError::Machine(ConfigError::Read { .. })) => return Err(error),
             Err(error) => results[at] = Some(result::of_error(&error)),
         }
     }
@@ -139,8 +141,8 @@ fn published(id: &str, seed: Option<u64>) -> Result<Value, SweepError> {
     }
 }
 
-/// Length and time of change of a file.
-type Stamp = (u64, Option<SystemTime>);
+/// Which file it is, its length, when it was written, and when anything of it was changed, which nobody can set.
+type Stamp = [i64; 7];
 
 /// The hash of a file's content. A file that has not changed since it was asked for is not read again.
 pub(crate) fn content_hash(path: &Path) -> Result<String, SweepError> {
@@ -148,7 +150,9 @@ pub(crate) fn content_hash(path: &Path) -> Result<String, SweepError> {
     let failed = || SweepError::file("read", path);
     let mut file = File::open(path).map_err(failed())?;
     let about = file.metadata().map_err(failed())?;
-    let stamp = (about.len(), about.modified().ok());
+    let which = [about.dev() as i64, about.ino() as i64, about.len() as i64];
+    let times = [about.mtime(), about.mtime_nsec(), about.ctime(), about.ctime_nsec()];
+    let stamp = [which[0], which[1], which[2], times[0], times[1], times[2], times[3]];
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_default();
     if let Some((_, hash)) = known.get(path).filter(|(of, _)| *of == stamp) {

@@ -348,7 +348,13 @@ impl Grid {
         }
         match self.words.get("set") {
             None => {}
-            Some(Value::Object(tables)) => self.flatten("", tables, &mut axes)?,
+            Some(Value::Object(tables)) => {
+                if let Some(word) = tables.keys().find(|key| is_word(key)) {
+                    let reason = format!("{word} is a word of the grid, not of set: give it beside set");
+                    return Err(self.wrong(reason));
+                }
+                self.flatten("", tables, &mut axes)?;
+            }
             Some(other) => {
                 return Err(self.wrong(format!("set is a table of keys of the machine, not {other}")));
             }
@@ -362,6 +368,9 @@ impl Grid {
         tables: &Map<String, Value>,
         axes: &mut Vec<(String, Vec<String>)>,
     ) -> Result<(), SweepError> {
+        if tables.is_empty() && !before.is_empty() {
+            return Err(self.wrong(format!("{before} has no keys")));
+        }
         for (key, value) in tables {
             let key = if before.is_empty() { key.clone() } else { format!("{before}.{key}") };
             match value {

@@ -1,7 +1,6 @@
 //! The table of a sweep, and its one Parquet file.
 
-use std::collections::HashMap;
-use std::fs::File;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -66,8 +65,11 @@ impl Table {
         // Whoever reads the table looks for this one.
         cells.column("error");
         let rows = runs.len();
-        let columns =
-            cells.columns.into_iter().map(|(name, values)| Column { name, data: typed(values, rows) });
+        let Cells { columns, set, .. } = cells;
+        let columns = columns.into_iter().map(|(name, values)| {
+            let values = if set.contains(&name) { numbers(values) } else { values };
+            Column { name, data: typed(values, rows) }
+        });
         Table { columns: columns.collect(), rows }
     }
 
@@ -77,25 +79,21 @@ impl Table {
         self.columns.iter().find(|column| column.name == name).map(|column| &column.data)
     }
 
-    /// Writes the table as a file, whole, or not at all: Parquet, or if its name ends with `.jsonl`, a line
+    /// Writes the table as a file, whole, or not at all (what is no ordinary file is written to directly): Parquet, or if its name ends with `.jsonl`, a line
     /// of JSON per row, without the columns in which the row has no value.
     ///
     /// # Errors
     /// If the file can't be written.
     pub fn write(&self, path: &Path) -> Result<(), SweepError> {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let failed = || SweepError::file("write", path);
-        let mut file = crate::store::beside(folder).map_err(failed())?;
+        let mut content = Vec::new();
         if path.extension().is_some_and(|end| end == "jsonl") {
             for row in 0..self.rows {
-                writeln!(file, "{}", self.row(row)).map_err(failed())?;
+                writeln!(content, "{}", self.row(row)).map_err(SweepError::file("write", path))?;
             }
         } else {
-            self.write_to(file.as_file_mut())?;
+            self.write_to(&mut content)?;
         }
-        file.flush().map_err(failed())?;
-        file.persist(path).map_err(|error| failed()(error.error))?;
-        Ok(())
+        Ok(session::write(path, content)?)
     }
 
     /// What a row has, by column.
@@ -114,7 +112,7 @@ impl Table {
         Value::Object(cells.collect())
     }
 
-    fn write_to(&self, file: &mut File) -> Result<(), SweepError> {
+    fn write_to(&self, file: &mut Vec<u8>) -> Result<(), SweepError> {
         let fields = self.columns.iter().map(|column| {
             let (physical, converted) = match column.data {
                 Data::Int(_) => (Physical::INT64, ConvertedType::NONE),
@@ -170,6 +168,8 @@ fn split<T, U>(values: &[Option<T>], of: impl Fn(&T) -> U) -> (Vec<U>, Vec<i16>)
 struct Cells {
     columns: Vec<(String, Vec<(usize, Value)>)>,
     places: HashMap<String, usize>,
+    /// Columns of keys of machines, whose values are texts as they were given.
+    set: HashSet<String>,
 }
 
 impl Cells {
@@ -214,15 +214,30 @@ impl Cells {
         }
         self.put(row, "seed", run.seed.into());
         for (key, value) in &run.settings {
-            // What looks like a number is one.
-            let number =
-                value.parse::<i64>().map(Value::from).or_else(|_| value.parse::<f64>().map(Value::from));
-            self.put(row, key, number.unwrap_or_else(|_| Value::from(value.clone())));
+            self.put(row, key, Value::from(value.clone()));
+            self.set.insert(key.clone());
         }
     }
 }
 
-/// The narrowest type that has all of a column's values.
+/// Texts as numbers, if each is one.
+fn numbers(values: Vec<(usize, Value)>) -> Vec<(usize, Value)> {
+    let number = |text: &str| {
+        let whole = text.parse::<i64>().ok().map(Value::from).or(text.parse::<u64>().ok().map(Value::from));
+        // None of what is infinite or no number, as JSON has no such numbers.
+        whole.or_else(|| text.parse::<f64>().ok().and_then(serde_json::Number::from_f64).map(Value::from))
+    };
+    let all = values.iter().map(|(row, value)| Some((*row, number(value.as_str()?)?)));
+    all.collect::<Option<Vec<_>>>().unwrap_or(values)
+}
+
+/// Whether a float has exactly this number.
+fn is_float(value: &Value) -> bool {
+    let whole = value.as_i64().map(i128::from).or(value.as_u64().map(i128::from));
+    whole.is_none_or(|whole| (whole as f64) as i128 == whole)
+}
+
+/// The narrowest type that has all of a column's values exactly.
 fn typed(values: Vec<(usize, Value)>, rows: usize) -> Data {
     fn spread<T: Clone>(rows: usize, values: impl Iterator<Item = (usize, T)>) -> Vec<Option<T>> {
         let mut all = vec![None; rows];
@@ -233,10 +248,11 @@ fn typed(values: Vec<(usize, Value)>, rows: usize) -> Data {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    if values.is_empty() || values.iter().any(|(_, value)| !value.is_number()) {
+    let whole = values.iter().all(|(_, value)| value.as_i64().is_some());
+    if values.is_empty() || values.iter().any(|(_, value)| !value.is_number() || !whole && !is_float(value)) {
         return Data::Text(spread(rows, values.iter().map(|(row, value)| (*row, text(value)))));
     }
-    if values.iter().all(|(_, value)| value.as_i64().is_some()) {
+    if whole {
         return Data::Int(spread(
             rows,
             values.iter().filter_map(|(row, value)| Some((*row, value.as_i64()?))),

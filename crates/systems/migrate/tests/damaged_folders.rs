@@ -103,7 +103,7 @@ fn content(folder: &Path) -> Content {
 fn parts(path: &Path) -> Vec<(u64, u64)> {
     let len = fs::metadata(path).expect("there").len();
     if path.extension().is_none_or(|end| end != "lazy") {
-        return vec![(0, len.min(64)), (0, len)];
+        return if len == 0 { vec![] } else { vec![(0, len.min(64)), (0, len)] };
     }
     let file = FamFile::open(path, None).expect("a lazy-page file");
     let vectors = file.layout().vectors();
@@ -167,8 +167,10 @@ impl<'a> Trials<'a> {
             }
         }
         drop(file);
-        let cuts = [0, 1, whole.len() / 2, whole.len() - 1, random.usize(0..whole.len())];
-        for cut in cuts {
+        // A file of pages is empty if none of them had been written when the process was stopped.
+        let len = whole.len();
+        let cuts = [0, 1, len / 2, len.saturating_sub(1), random.usize(0..=len)];
+        for cut in cuts.into_iter().filter(|cut| *cut < len) {
             fs::write(&path, &whole[..cut]).expect("written");
             self.look(&format!("{name}, cut at {cut}"));
         }

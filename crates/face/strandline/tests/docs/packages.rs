@@ -7,25 +7,14 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::common::capi::library;
 use crate::common::{Scratch, has, ok, stdout};
 use crate::root;
 
-/// The folder in which the binary and the C library were built.
+/// The folder in which the binary was built.
 fn built() -> PathBuf {
     let binary = Path::new(env!("CARGO_BIN_EXE_strandline"));
     binary.parent().expect("a folder").to_owned()
-}
-
-/// Builds the C library beside the binary.
-fn library() -> PathBuf {
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(root()).args(["build", "--quiet", "--locked", "--offline", "-p", "capi"]);
-    if built().ends_with("release") {
-        cargo.arg("--release");
-    }
-    cargo.arg("--target-dir").arg(built().parent().expect("the target folder"));
-    ok(&mut cargo);
-    built()
 }
 
 fn package(scratch: &Scratch) -> PathBuf {
@@ -203,10 +192,11 @@ fn the_c_library_is_found_by_pkg_config_cmake_and_meson() {
     }
 }
 
-/// Copies an interpreter with its standard library and what these load, and nothing that is installed beside it. Gives the
-/// interpreter's path in the root.
+/// Copies an interpreter with its standard library and what these load, and nothing that is installed beside
+/// it. Gives the interpreter's path in the root.
 fn with_python(root: &Path) -> Option<PathBuf> {
-    let ask = "import os, sys, sysconfig; sys.exit(1) if sys.version_info < (3, 10) else print(os.path.realpath(sys.executable), \
+    let ask = "import os, sys, sysconfig; assert sys.version_info >= (3, 10); \
+               print(os.path.realpath(sys.executable), \
                sysconfig.get_path('stdlib'), sep='\\n')";
     let said =
         Command::new("python3").args(["-c", ask]).output().ok().filter(|said| said.status.success())?;
@@ -239,9 +229,7 @@ fn wheel_and_pip() -> Option<(PathBuf, PathBuf)> {
     let library = found(root().join("target/python-venv/lib"), &|name| name.starts_with("python3"));
     let both = wheel.zip(library.map(|folder| folder.join("site-packages/pip")).filter(|pip| pip.is_dir()));
     if both.is_none() {
-        println!(
-            "skipped: no wheel in target/wheels and no target/python-venv (the Python section of ./test --long makes them)"
-        );
+        println!("skipped: no wheel in target/wheels, or no target/python-venv (./test --long makes them)");
     }
     both
 }
@@ -273,7 +261,8 @@ fn the_wheel_works_where_there_is_python_alone() {
     let program = "import strandline as sl\n\
         report = sl.simulate(sl.Workload('hash-scatter', operations=2000), ['dram', 'xpoint'])\n\
         assert '<html' in report.html and len(report['machines']) == 2\n\
-        table = sl.sweep(sl.Workload('hash-scatter', operations=200), {'machine': ['dram', 'xpoint']}, output='/tmp/s.parquet', store='/tmp/s')\n\
+        work = sl.Workload('hash-scatter', operations=200)\n\
+        table = sl.sweep(work, {'machine': ['dram', 'xpoint']}, output='/tmp/s.parquet', store='/tmp/s')\n\
         print(len(table))";
     assert_eq!(run(&["/venv/bin/python", "-c", program]).trim(), "2");
 }

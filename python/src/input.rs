@@ -113,6 +113,12 @@ fn named(value: Option<&Bound<'_, PyAny>>, observe: &Observe) -> PyResult<Input>
         if path.extension().is_some_and(|end| end == "slt") {
             return Ok(Input::Trace(path));
         }
+        if let Some(line) = path.to_str().filter(|line| line.contains(' ') && !path.exists()) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            return Err(refused(format!(
+                "there is no file `{line}`; a program with arguments is a list of words: {words:?}"
+            )));
+        }
         return Ok(Input::Program(program(vec![path.into_os_string()], observe)));
     }
     let words = value.try_iter()?.map(|word| Ok(word?.extract::<PathBuf>()?.into_os_string()));

@@ -259,11 +259,15 @@ impl Machine {
                 )));
             }
         };
-        let config = Box::new(Machine::base(&name, None)?);
+        let given = Machine::base(&name, None)?;
         let text = match Config::preset_text(&name) {
             Some(_) => None,
             None => Some(kept(&std::fs::read_to_string(&name)?, &name)?),
         };
+        let config = Box::new(match &text {
+            None => given,
+            Some(kept) => Machine::base(&name, Some(kept))?,
+        });
         let machine = Machine { name, text, settings: Vec::new(), config };
         match settings {
             Some(settings) => machine.with(settings_of(settings)?),
@@ -275,8 +279,11 @@ impl Machine {
     #[staticmethod]
     #[pyo3(signature = (text, name = "a machine"))]
     fn from_toml(text: &str, name: &str) -> PyResult<Machine> {
-        let config = Box::new(Machine::base(name, Some(text))?);
-        Ok(Machine { name: name.to_owned(), text: Some(kept(text, name)?), settings: Vec::new(), config })
+        // Twice: messages are of the text as it was given.
+        Machine::base(name, Some(text))?;
+        let text = kept(text, name)?;
+        let config = Box::new(Machine::base(name, Some(&text))?);
+        Ok(Machine { name: name.to_owned(), text: Some(text), settings: Vec::new(), config })
     }
 
     /// The presets, each with what it describes.

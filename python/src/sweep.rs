@@ -49,6 +49,12 @@ impl Plan {
         self.output.clone()
     }
 
+    /// Refuses a file that the table can't be written to.
+    #[staticmethod]
+    fn writes_to(path: PathBuf) -> PyResult<()> {
+        ::sweep::Table::writes_to(&path).map_err(refused)
+    }
+
     /// Configurations, and those whose result was there.
     #[getter]
     fn tally(&self) -> (usize, usize) {

@@ -99,7 +99,7 @@ def check(
               `strandline cc --as-shipped`.
     files     ordinary files and folders that are checked in place of persistent memory
     pmem      mapped files that count as persistent memory, besides those on DAX mounts and under /dev/shm
-    platform  "adr", "eadr", "epoch", "strand"; with files "ext4" (data=ordered) or "posix"
+    platform  "adr", "eadr", "epoch", "strand"; with files "posix", "ext4" (data=ordered), "ext4-writeback", "xfs", "btrfs", "zfs"
     images    per crash point at most; findings: stop after so many
     jobs      recoveries at a time; timeout, time: of one recovery, of the search, as "10s"
     seed      of the choice among images, where a crash point has more than `images`

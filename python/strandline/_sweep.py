@@ -164,6 +164,9 @@ def sweep(
         plan = _native.Plan.load(trace, store)
     else:
         plan = _native.Plan(_grid(trace, grid), store)
+    output = plan.output if output is None else output
+    if output is not None:
+        plan.writes_to(output)
     if executor is None:
         plan.run(len(os.sched_getaffinity(0)), chunk)
     else:
@@ -171,7 +174,6 @@ def sweep(
         if plan.missing:
             raise _native.StrandlineError(f"{plan.missing} configurations have no result: the executor answered with something else")
     table = plan.table()
-    output = plan.output if output is None else output
     if output is not None:
         table.parquet(output)
     return table

@@ -120,6 +120,15 @@ class Verbs(Scratch):
         ]:
             self.refuses("how to observe a program", call)
 
+    def test_a_time_that_is_none_is_named(self):
+        for name in ("goal", "duration"):
+            with self.assertRaisesRegex(sl.StrandlineError, f'{name} = "abc": .*a time has a unit'):
+                sl.wear(WORK, "xpoint", **{name: "abc"})
+
+    def test_a_line_of_words_is_no_program(self):
+        with self.assertRaisesRegex(sl.StrandlineError, r'a list of words: \["sh", "x.sh"\]'):
+            sl.faults("sh x.sh")
+
     def test_one_text_or_path_stands_for_a_list(self):
         one = sl.simulate(WORK, "dram", persistency="epoch")
         self.assertEqual(one.json, sl.simulate(WORK, ["dram"], persistency=["epoch"]).json)
@@ -194,6 +203,26 @@ class Machines(unittest.TestCase):
                 self.assertGreater(sl.simulate(WORK, machine)["machines"][0]["elapsed_ns"], 0)
                 self.assertTrue(sl.profile(WORK, machine=machine).text)
                 self.assertEqual(len(sl.sweep(WORK, {"machine": machine}, store=Path(folder) / "store")), 1)
+
+    def test_a_machine_of_a_file_is_a_value(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.addCleanup(os.chdir, os.getcwd())
+            os.chdir(folder)
+            Path("mine.toml").write_text(sl.Machine("dram").toml)
+            machine = sl.Machine("mine.toml")
+            Path("mine.toml").write_text(sl.Machine("xpoint").toml)
+            os.chdir("/")
+            for same in (machine, machine.copy(), pickle.loads(pickle.dumps(machine)), machine.set({"cores.count": machine.cores.count})):
+                self.assertEqual(same.llc.size, sl.Machine("dram").llc.size)
+                elapsed = [sl.simulate(WORK, one)["machines"][0]["elapsed_ns"] for one in (same, "dram")]
+                self.assertEqual(*elapsed)
+
+    def test_a_machine_is_a_name_or_a_path(self):
+        self.assertEqual(sl.Machine(Path("dram")), sl.Machine("dram"))
+        self.assertEqual(sl.Machine(), sl.Machine("xpoint"))
+        for wrong in (5, b"dram", ["dram"]):
+            with self.assertRaisesRegex(TypeError, "a name or a path"):
+                sl.Machine(wrong)
 
     def test_settings_count_together(self):
         size = {"llc.size": "1536KiB", "llc.ways": 12}
@@ -459,6 +488,36 @@ class Sweeps(Scratch):
         for wrong in (None, 5, ["dram", None], {"name": "dram"}):
             with self.assertRaisesRegex(TypeError, "a name, a path or a Machine"):
                 self.sweep(grid={"machine": wrong})
+
+    def test_a_table_goes_through_links_and_into_what_is_no_file(self):
+        kept, link, pipe = (self.folder / name for name in ("kept.parquet", "link.parquet", "pipe.jsonl"))
+        link.symlink_to(kept)
+        self.sweep(output=link)
+        self.assertTrue(link.is_symlink() and kept.stat().st_size > 0)
+        os.mkfifo(pipe)
+        with ThreadPoolExecutor(1) as pool:
+            lines = pool.submit(pipe.read_text)
+            self.sweep(output=pipe)
+            self.assertEqual(len(lines.result(60).splitlines()), 24)
+        self.assertTrue(pipe.is_fifo())
+        for wrong, why in (("no/t.parquet", "there is no folder .*no: make it first"), ("t.csv", "FILE.parquet or FILE.jsonl")):
+            with self.assertRaisesRegex(sl.StrandlineError, why):
+                sl.sweep(WORK, GRID, store=self.folder / "early", output=self.folder / wrong)
+        self.assertEqual(list((self.folder / "early").rglob("*.json")), [], "before anything is computed")
+
+    def test_columns_have_what_was_given(self):
+        many = [(1 << 53) + 1, (1 << 63) + 1, (1 << 64) - 1]
+        self.assertEqual(self.sweep(grid={"machine": "dram", "seed": many})["seed"], [str(seed) for seed in many])
+        key = "cores.pipeline.store_queue"
+        for given, column in (([16, 56], [16, 56]), (["inf", 16], ["inf", "16"]), (["nan", "16"], ["nan", "16"])):
+            self.assertEqual(self.sweep(grid={"machine": "xpoint", key: given})[key], column)
+
+    def test_a_word_of_a_grid_is_no_key_of_machines_and_tables_have_keys(self):
+        with self.assertRaisesRegex(sl.StrandlineError, "give it beside set"):
+            self.sweep(grid={"seed": [1, 2], "set": {"seed": [5, 6]}})
+        for empty in ({"llc": {}}, {"set": {"llc": {}}}):
+            with self.assertRaisesRegex(sl.StrandlineError, "llc has no keys"):
+                self.sweep(grid=empty)
 
     def test_workers_in_another_folder_have_the_machine_of_a_file(self):
         (self.folder / "mine.toml").write_text(sl.Machine("dram").toml)
@@ -837,6 +896,14 @@ class Tables(Scratch):
             self.assertEqual(len(part.to_pandas()), part.info["events"])
             with self.assertRaisesRegex(Exception, "damaged.slt"):
                 sl.Trace(damaged).to_pandas()
+
+    def test_verbs_refuse_a_thread_s_table(self):
+        trace = sl.record(WORK, self.folder / "t.slt")
+        thread = trace.thread(0)
+        self.assertIn("thread 0", repr(thread))
+        for verb in (sl.simulate, sl.profile, lambda one: sl.sweep(one, {}, store=self.folder / "s"), lambda one: sl.sweep([one], {})):
+            with self.assertRaisesRegex(sl.StrandlineError, r"thread\(0\) of .*t.slt is a table only"):
+                verb(thread)
 
     def test_a_sweep_over_a_trace(self):
         table = sl.sweep(self.trace(), {"machine": ["dram", "xpoint"]}, store=self.folder / "store")

@@ -90,6 +90,7 @@ fn table(grid: &Grid, args: &SweepArgs, jobs: usize) -> anyhow::Result<()> {
     let folder = args.store.clone().or_else(|| grid.store()).unwrap_or_else(|| PathBuf::from(STORE));
     let output = args.output.clone().or_else(|| grid.output());
     let output = output.unwrap_or_else(|| PathBuf::from("sweep.parquet"));
+    sweep::Table::writes_to(&output)?;
     let mut sweep = sweep::Sweep::open(grid, Store::open(folder)?)?;
     let tally = sweep.tally();
     let done = |done, all| {

@@ -197,3 +197,22 @@ impl Sink for Many {
         self.0.iter_mut().try_for_each(|(_, one)| one.finish())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_file_of_the_same_length_and_time_has_its_own_hash() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, other) = (folder.path().join("a"), folder.path().join("b"));
+        std::fs::write(&path, "first").expect("written");
+        let first = content_hash(&path).expect("read");
+        let time = path.metadata().and_then(|about| about.modified()).expect("a time");
+        std::fs::write(&other, "other").expect("written");
+        File::options().write(true).open(&other).and_then(|file| file.set_modified(time)).expect("set");
+        std::fs::rename(&other, &path).expect("renamed");
+        assert_ne!(content_hash(&path).expect("read"), first);
+        assert_eq!(path.metadata().and_then(|about| about.modified()).expect("a time"), time);
+    }
+}

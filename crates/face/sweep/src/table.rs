@@ -83,8 +83,9 @@ impl Table {
     /// of JSON per row, without the columns in which the row has no value.
     ///
     /// # Errors
-    /// If the file can't be written.
+    /// If the file can't be written, or its name says another format.
     pub fn write(&self, path: &Path) -> Result<(), SweepError> {
+        Table::writes_to(path)?;
         let mut content = Vec::new();
         if path.extension().is_some_and(|end| end == "jsonl") {
             for row in 0..self.rows {
@@ -94,6 +95,23 @@ impl Table {
             self.write_to(&mut content)?;
         }
         Ok(session::write(path, content)?)
+    }
+
+    /// Refuses what [`Table::write`] can't write, before anything is computed: a file of another format by its name, or in no
+    /// folder.
+    ///
+    /// # Errors
+    /// What would be right.
+    pub fn writes_to(path: &Path) -> Result<(), SweepError> {
+        let wrong = |reason: String| SweepError::Grid { origin: path.display().to_string(), reason };
+        let end = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+        if ["csv", "tsv", "json", "txt", "xlsx", "arrow", "feather"].contains(&&*end) {
+            return Err(wrong("a table is written as FILE.parquet or FILE.jsonl".to_owned()));
+        }
+        match path.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
+            Some(folder) => Err(wrong(format!("there is no folder {}: make it first", folder.display()))),
+            None => Ok(()),
+        }
     }
 
     /// What a row has, by column.
@@ -259,4 +277,37 @@ fn typed(values: Vec<(usize, Value)>, rows: usize) -> Data {
         ));
     }
     Data::Float(spread(rows, values.iter().filter_map(|(row, value)| Some((*row, value.as_f64()?)))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_t_be_written_is_refused_before() {
+        for good in ["t.parquet", "t", "/dev/stdout", "t.JSONL"] {
+            Table::writes_to(Path::new(good)).expect(good);
+        }
+        for bad in ["t.csv", "t.JSON", "/no/such/t.parquet"] {
+            Table::writes_to(Path::new(bad)).expect_err(bad);
+        }
+    }
+
+    fn column(values: &[&str]) -> Data {
+        typed(numbers(values.iter().map(|value| Value::from(*value)).enumerate().collect()), values.len())
+    }
+
+    #[test]
+    fn a_column_is_of_the_narrowest_type_that_is_exact() {
+        let texts =
+            |values: &[&str]| Data::Text(values.iter().map(|text| Some((*text).to_owned())).collect());
+        assert_eq!(column(&["1", "-2"]), Data::Int(vec![Some(1), Some(-2)]));
+        assert_eq!(column(&["1", "1.5", "1e3"]), Data::Float(vec![Some(1.0), Some(1.5), Some(1000.0)]));
+        assert_eq!(column(&["9223372036854775808", "1"]), Data::Float(vec![Some(2f64.powi(63)), Some(1.0)]));
+        for exact in
+            [&["9007199254740993", "0.5"], &["18446744073709551615", "1"], &["nan", "1"], &["-inf", "1e3"]]
+        {
+            assert_eq!(column(exact), texts(exact));
+        }
+    }
 }

@@ -141,7 +141,7 @@ fn published(id: &str, seed: Option<u64>) -> Result<Value, SweepError> {
     }
 }
 
-/// Which file it is, its length, when it was written, and when anything of it was changed, which nobody sets.
+/// Which file it is, its length, when it was written, and when it was changed, which nobody can set.
 type Stamp = [i64; 7];
 
 /// The hash of a file's content. A file that has not changed since it was asked for is not read again.

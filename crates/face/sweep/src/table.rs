@@ -80,8 +80,8 @@ impl Table {
     }
 
     /// Writes the table as a file, whole, or not at all (what is no ordinary file is written to directly):
-    /// Parquet, or if its name ends with `.jsonl`, a line of JSON per row, without the columns in which the row
-    /// has no value.
+    /// Parquet, or if its name ends with `.jsonl`, a line of JSON per row, without the columns in which the
+    /// row has no value.
     ///
     /// # Errors
     /// If the file can't be written, or its name says another format.

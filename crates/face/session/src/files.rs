@@ -41,7 +41,7 @@ fn resolved(path: &Path) -> PathBuf {
 ///
 /// # Errors
 /// The file that can't be written, and why.
-pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<(), Error> {
+pub fn write(path: &Path, content: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Error> {
     let content = content.as_ref();
     let written = match fs::symlink_metadata(path) {
         Ok(old) if !old.is_file() => fs::write(path, content),

@@ -95,7 +95,7 @@ impl Table {
         } else {
             self.write_to(&mut content)?;
         }
-        Ok(session::write(path, content)?)
+        Ok(session::write(path, &content)?)
     }
 
     /// Refuses what [`Table::write`] can't write, before anything is computed: a file of another format by

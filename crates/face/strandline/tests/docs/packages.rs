@@ -50,10 +50,8 @@ fn with_libraries(program: &Path, root: &Path) {
 /// A command in that root, in namespaces of its own.
 fn inside(root: &Path, words: &[&str]) -> Command {
     let mut command = Command::new("unshare");
-    command.args(["--map-root-user", "--mount", "--pid", "--fork"]);
-    let processes = root.join("proc");
-    fs::create_dir_all(&processes).expect("made");
-    command.arg(format!("--mount-proc={}", processes.display()));
+    fs::create_dir_all(root.join("proc")).expect("made");
+    command.args(["--map-root-user", "--mount", "--pid", "--fork", "--mount-proc"]);
     command.arg("--root").arg(root).args(["--wd", "/"]).args(words);
     command.env("PATH", "/usr/bin:/bin").env("HOME", "/");
     command

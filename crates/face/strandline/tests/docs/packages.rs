@@ -254,6 +254,11 @@ fn the_wheel_works_where_there_is_python_alone() {
     let run = |words: &[&str]| stdout(&ok(inside(&empty, words).env("PYTHONPATH", "/tmp")));
     run(&[python, "-m", "venv", "--without-pip", "/venv"]);
     run(&["/venv/bin/python", "-m", "pip", "install", "--quiet", "--no-index", &format!("/tmp/{name}")]);
+    // What every system has beside Python: the libraries of the module, those of the C compiler.
+    let ask = "import importlib.util; print(importlib.util.find_spec('strandline').origin)";
+    let package = run(&["/venv/bin/python", "-c", ask]);
+    let module = Path::new(package.trim().trim_start_matches('/')).with_file_name("_native.abi3.so");
+    with_libraries(&empty.join(module), &empty);
     // From here on without pip's folder.
     let run = |words: &[&str]| stdout(&ok(&mut inside(&empty, words)));
     assert!(run(&["/venv/bin/strandline", "--version"]).starts_with("strandline 0."));
